@@ -1,0 +1,94 @@
+"""Several files of one job as one trace: rows renumbered, clocks aligned by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from inspector.trace.names import Names
+from inspector.trace.quality import Quality
+from inspector.trace.schema import SCHEMAS
+from inspector.trace.table import Array, Table
+from inspector.trace.trace import Trace
+
+
+def merge(traces: Sequence[Trace]) -> Trace:
+    """One trace of `traces`, which are left as they are; a single one is returned unchanged.
+
+    Files with an epoch are put on the wall clock. If one has none, all start at 0 and a note says so. Where two files
+    use one device number (each rank sees its GPU as 0), later ones get the next free number and a note says so.
+    """
+    if len(traces) == 1:
+        return traces[0]
+    names, quality = Names(), Quality()
+    epochs = [trace.info.start_epoch_ns for trace in traces]
+    known = [epoch for epoch in epochs if epoch is not None]
+    aligned = len(known) == len(traces)
+    base = min(known) if aligned else 0
+    if not aligned:
+        quality.add("unaligned", "files without a wall clock: each starts at 0")
+    shifts = [(epoch or 0) - base if aligned else 0 for epoch in epochs]
+    columns: dict[str, dict[str, list[Array]]] = {name: {} for name in SCHEMAS}
+    offsets = dict.fromkeys(SCHEMAS, 0)
+    used: set[int] = set()
+    for source, (trace, shift) in enumerate(zip(traces, shifts, strict=True)):
+        new_names = names.add_all(trace.names.texts)
+        for note in trace.quality.notes:
+            quality.add(note.code, note.text, note.count, note.first)
+        for name, table in trace.tables.items():
+            if not len(table):
+                continue
+            for column in table.schema.columns:
+                values = table.get(column.name)
+                if column.name == "source":
+                    values = np.full(len(table), source, np.int32)
+                elif column.refers == "names":
+                    values = np.where(values >= 0, new_names[values], -1)
+                elif column.refers:
+                    values = np.where(values >= 0, values + offsets[column.refers], -1)
+                elif column.may_be_never:
+                    values = np.where(values == np.iinfo(np.int64).min, values, values + shift)
+                elif column.unit == "ns":
+                    values = values + shift
+                elif (name, column.name) == ("devices", "number"):
+                    values = _renumbered(values, used, quality)
+                columns[name].setdefault(column.name, []).append(values)
+        for name, table in trace.tables.items():
+            offsets[name] += len(table)
+    tables = {}
+    for name, parts in columns.items():
+        if parts:
+            merged = {key: np.concatenate(values) for key, values in parts.items()}
+            key = SCHEMAS[name].sorted_by
+            if key is not None:
+                order = np.argsort(merged[key], kind="stable")
+                merged = {k: v[order] for k, v in merged.items()}
+            tables[name] = Table(name, merged)
+    first = traces[0].info
+    info = replace(
+        first,
+        paths=tuple(path for trace in traces for path in trace.info.paths),
+        origin_ns=0
+        if any(t.info.origin_ns - s != first.origin_ns for t, s in zip(traces, shifts, strict=True))
+        else first.origin_ns,
+        start_epoch_ns=base if aligned else None,
+        duration_ns=max(trace.info.duration_ns + shift for trace, shift in zip(traces, shifts, strict=True)),
+        basis="simulated" if any(trace.info.basis == "simulated" for trace in traces) else first.basis,
+        missing={k: v for k, v in first.missing.items() if not len(tables.get(k, ()))},
+    )
+    return Trace(info, tables, names, quality)
+
+
+def _renumbered(numbers: Array, used: set[int], quality: Quality) -> Array:
+    result = []
+    for number in numbers.tolist():
+        free = number
+        while free in used:
+            free += 1
+        if free != number:
+            quality.add("assumed", "device numbers that two files share: the later file's GPU got the next free number")
+        used.add(free)
+        result.append(free)
+    return np.array(result, np.int32)

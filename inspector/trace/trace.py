@@ -1,0 +1,132 @@
+"""The Trace: tables, names, quality, and the indexes that were built over them. An immutable snapshot."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeVar
+
+import numpy as np
+
+from inspector.trace.names import Names
+from inspector.trace.quality import Quality
+from inspector.trace.schema import SCHEMAS, WORK_TABLES
+from inspector.trace.table import Array, Table
+
+Basis = Literal["measured", "modelled", "simulated"]
+
+
+@dataclass(frozen=True)
+class TraceInfo:
+    """Where a trace came from.
+
+    `origin_ns` is the file's own time of trace time 0; `start_epoch_ns` the wall clock of trace time 0 (ns since 1970)
+    where the file tells it; `duration_ns` from the first to the last record. `details` holds what the file says of its
+    capture, for people. `missing` says for a table why it has no rows and how to get them.
+    """
+
+    paths: tuple[str, ...]
+    kind: str
+    producer: str = ""
+    schema_version: str = ""
+    origin_ns: int = 0
+    duration_ns: int = 0
+    start_epoch_ns: int | None = None
+    basis: Basis = "measured"
+    details: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+class Index(Protocol):
+    """Something built once per trace; a class with `build`. The trace keeps it, keyed by the class."""
+
+    @classmethod
+    def build(cls: type[T], trace: Trace) -> T:
+        """Make it; called at most once per trace and class."""
+        ...
+
+
+T = TypeVar("T")
+
+
+class Trace:
+    """Named tables of columns on one clock. `trace["kernels"]["start"]` is an array."""
+
+    def __init__(
+        self, info: TraceInfo, tables: Mapping[str, Table], names: Names, quality: Quality, generation: int = 0
+    ) -> None:
+        self.info = info
+        self.names = names
+        self.quality = quality
+        self.generation = generation
+        self._tables = {name: tables.get(name) or Table(name) for name in SCHEMAS}
+        self._indexes: dict[type, object] = {}
+        self._building = threading.RLock()
+
+    def __getitem__(self, table: str) -> Table:
+        return self._tables[table]
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """All tables of the schema; those without rows are empty."""
+        return self._tables
+
+    def index(self, kind: type[T]) -> T:
+        """The index of that class, built on first use (by one thread, others wait)."""
+        with self._building:
+            found = self._indexes.get(kind)
+            if found is None:
+                found = self._indexes[kind] = kind.build(self)  # type: ignore[attr-defined]
+            return found  # type: ignore[return-value]
+
+    def records(self, table: str) -> int:
+        """Rows that the file held for `table`, those found wrong included."""
+        wrong = self._tables["rejected"]["table"]
+        return len(self._tables[table]) + int(np.count_nonzero(wrong == list(SCHEMAS).index(table)))
+
+    @property
+    def end_ns(self) -> int:
+        """Trace time of the end of the last record."""
+        return self.info.duration_ns
+
+    def device_of(self, streams: Array) -> Array:
+        """Rows of devices for rows of streams."""
+        devices = self._tables["streams"]["device"]
+        return devices[streams] if len(devices) else np.empty(0, np.int32)
+
+    def device_name(self, device: int) -> str:
+        """'GPU 0 · NVIDIA H100' for a row of devices."""
+        table = self._tables["devices"]
+        name = self.names[int(table["name"][device])]
+        return f"GPU {table['number'][device]}" + (f" · {name}" if name else "")
+
+    def process_name(self, process: int) -> str:
+        """'python (4711)' for a row of processes, with its rank where known."""
+        table = self._tables["processes"]
+        name = self.names[int(table["name"][process])]
+        rank = int(table["rank"][process])
+        text = f"{name or 'process'} {table['pid'][process]}"
+        return f"rank {rank} · {text}" if rank >= 0 else text
+
+    def thread_name(self, thread: int) -> str:
+        """'main thread 4711' for a row of threads; '' for -1."""
+        if thread < 0:
+            return ""
+        table = self._tables["threads"]
+        name = self.names[int(table["name"][thread])]
+        return f"{name or 'thread'} {table['tid'][thread]}"
+
+    def stream_name(self, stream: int) -> str:
+        """'stream 7' or its own name for a row of streams."""
+        table = self._tables["streams"]
+        name = self.names[int(table["name"][stream])]
+        return f"stream {table['number'][stream]}" + (f" · {name}" if name else "")
+
+    def num_work(self) -> int:
+        """Rows in all the work tables."""
+        return sum(len(self._tables[name]) for name in WORK_TABLES)
+
+    def nbytes(self) -> int:
+        """Bytes held by the columns of all tables."""
+        return sum(table.nbytes() for table in self._tables.values())
