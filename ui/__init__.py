@@ -1,0 +1,1 @@
+"""The window: asks the trace questions and paints the answers. The only package that knows Qt."""
