@@ -1,0 +1,102 @@
+"""What kind of work a kernel is, told from its name: first rule that matches wins."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.trace.schema import WORK_TABLES
+
+if TYPE_CHECKING:
+    from inspector.trace.trace import Trace
+
+CATEGORIES: tuple[str, ...] = (
+    "attention",
+    "GEMM",
+    "MoE",
+    "collectives",
+    "norm",
+    "sampling",
+    "KV copy",
+    "memory",
+    "other",
+)
+OTHER = CATEGORIES.index("other")
+MEMORY = CATEGORIES.index("memory")
+COLLECTIVES = CATEGORIES.index("collectives")
+
+# Families as TensorRT-LLM, FlashInfer, cuBLAS, NCCL, PyTorch and Triton name their kernels. The order decides: a fused
+# all-reduce + norm is a collective, a grouped GEMM of experts is MoE, a soft-max of logits is sampling.
+_RULES: tuple[tuple[str, str], ...] = (
+    ("memory", r"^\[?(CUDA |HIP )?mem(cpy|set)\b|^Mem(cpy|set)\b|^(Copy|Fill)(Buffer|Image)"),
+    (
+        "collectives",
+        r"nccl|rccl|all_?reduce|reduce_?scatter|all_?gather|all_?to_?all|oneshot|twoshot|lamport|userbuffers|mnnvl"
+        r"|moeA2A|moe_comm|deep_?ep|notify_dispatch|nvshmem|computeCountAndIndiceDevice|computeCumsumDevice"
+        r"|moveIndiceDevice|memsetExpertIdsDevice|cross_device_reduce|SendRecv",
+    ),
+    (
+        "KV copy",
+        r"kv_?cache|kvBlock|append_paged_kv|reshape_and_cache|UpdateKV|copyBlock|computeSeqAndPaddingOffsets|RopeUpdateKV"
+        r"|KVBlockArray|concat_and_cache|swap_blocks|store_cache|set_kv_buffer",
+    ),
+    (
+        "MoE",
+        r"moe|expert|grouped_gemm|routing(Indices|Init|Main|Custom)|deepseek_v3_topk|bmm_(E|Bfloat16_E|Fp)|topkGating"
+        r"|finalize(Kernel|MoeRouting)|expandInputRows|doActivationKernel|computeStridesTmaWarpSpecialized",
+    ),
+    (
+        "attention",
+        r"fmha|flash|mha_|_mha|kernel_mha|xqa|masked_multihead|paged_attention|attention|attn|BatchPrefill|BatchDecode"
+        r"|PagedKVCache|mla|mqa_logits|topKPerRowDecode|mem_eff|sdpa|indexerKCache|convert_req_index",
+    ),
+    (
+        "sampling",
+        r"top_?k|top_?p|sampl|softmax|argmax|multinomial|curand|penalt|banWords|lengthCriterion|logits|gatherTopK"
+        r"|bitonicSort|RadixSort|radix_sort|sort_|acceptDraft|eagle|mtp\w*Kernel|packAcceptedPaths|addBiasSoftMax|SoftMax",
+    ),
+    (
+        "GEMM",
+        r"gemm|gemv|nvjet|cutlass|xmma|cublas|splitK|Cijk_|matmul|_mm_|wgmma|fpA_intB|dot_kernel|ampere_\w*16|volta_\w*16"
+        r"|hopper_\w*16|convolve|_conv|winograd|dgrad|wgrad|fprop|Conv",
+    ),
+    (
+        "norm",
+        r"norm|silu|gelu|relu|swiglu|act_and_mul|elementwise|at::native|triton_|CatArray|quant|cvt_|rope|rotary|bias|fill"
+        r"|reduce|scale_1x|embedding|lookup|index|transpose|permute|copy|cast|mamba|selective_scan|multi_tensor",
+    ),
+)
+_COMPILED = tuple((CATEGORIES.index(name), re.compile(rule, re.IGNORECASE)) for name, rule in _RULES)
+
+
+def category_of(name: str) -> int:
+    """Index into CATEGORIES for the name of a kernel, copy or set."""
+    for category, rule in _COMPILED:
+        if rule.search(name):
+            return category
+    return OTHER
+
+
+@dataclass(frozen=True)
+class Categories:
+    """`of_name[id]` is the category, int8, of every name that work in the trace carries; `other` for the rest."""
+
+    of_name: npt.NDArray[np.int8]
+
+    @classmethod
+    def build(cls, trace: Trace) -> Categories:
+        """Match each distinct name once."""
+        of_name = np.full(len(trace.names) + 1, OTHER, np.int8)  # the last one answers for -1, no name
+        for table in WORK_TABLES:
+            used = np.bincount(trace[table]["name"] + 1, minlength=1)[1:]
+            for name in np.flatnonzero(used).tolist():
+                of_name[name] = MEMORY if table in ("memcpys", "memsets") else category_of(trace.names[name])
+        return cls(of_name)
+
+    def of(self, trace: Trace, table: str) -> npt.NDArray[np.int8]:
+        """Category of every row of a work table, int8."""
+        return self.of_name[trace[table]["name"]]

@@ -1,0 +1,245 @@
+"""Why a device was idle: every gap cut into slices that tile it, each with one cause.
+
+```
+  gpu 0 stream 7   ...AAAA.....BB       L launch (links in order), S synchronise
+  thread 1 calls   L....SSSSSL...
+  expected                sssoo         s sync [7, 10), o launch overhead [10, 12)
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.analysis.dependencies import Dependencies
+from inspector.analysis.gaps import DeviceGaps, Gaps
+from inspector.analysis.thread_states import SYNC, ThreadStates
+from inspector.trace.intervals import expand
+from inspector.trace.links import Links, process_of
+from inspector.trace.schema import WORK_TABLES
+from inspector.trace.table import Array
+from inspector.trace.work import DeviceWork, Work
+
+if TYPE_CHECKING:
+    from inspector.trace.trace import Trace
+
+Int = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int32]
+
+# The first eight in the order of thread_states.
+CAUSES: tuple[str, ...] = (
+    "no requests",
+    "sync",
+    "allocation",
+    "module load",
+    "launching",
+    "os blocked",
+    "gc",
+    "host code",
+    "launch overhead",
+    "graph internal",
+    "waiting for a peer",
+    "stream dependency",
+    "device busy elsewhere",
+    "queue latency",
+    "unattributed",
+)
+LAUNCH_OVERHEAD, GRAPH_INTERNAL, PEER, DEPENDENCY, ELSEWHERE, QUEUE, UNATTRIBUTED = range(8, 15)
+LATENCY_BOUND_NS = 20_000
+
+EXPLANATIONS: dict[str, str] = {
+    "no requests": "The engine had nothing to run: it waited for requests.",
+    "sync": "The host waited for the GPU before it launched the next work, so the GPU then waited for the host.",
+    "allocation": "The host was allocating or freeing memory, which can stop it for long and often synchronises.",
+    "module load": "The host was loading or compiling code, or building a CUDA graph; usual only at the start.",
+    "launching": "The host was launching other work, to another stream or device, before the one that was due here.",
+    "os blocked": "The host thread slept in the operating system or was off the processor.",
+    "gc": "The host's interpreter collected garbage.",
+    "host code": "The host ran other code between launches; the range name says which.",
+    "launch overhead": "The launch itself: the call and the usual way to the GPU. CUDA graphs close such gaps.",
+    "graph internal": "Inside one CUDA graph launch, between its nodes: dependencies between kernels.",
+    "waiting for a peer": "The next work is a collective or a receive, launched in time, that waited for another rank.",
+    "stream dependency": "The next work was launched in time but its stream waited for an event of another stream.",
+    "device busy elsewhere": "Another process or context held the GPU.",
+    "queue latency": "The next work was launched in time and started late, for no reason that this trace shows.",
+    "unattributed": "The trace has no launch call for the next work, so nothing says what held it up.",
+}
+
+
+@dataclass(frozen=True)
+class DeviceSlices:
+    """Slices of the gaps of one device, by gap and time; together they tile every gap.
+
+    `gap` is a row of DeviceGaps, `cause` an index into CAUSES, `host` a name id (the call or range the thread was in;
+    -1 unmarked or none), `thread` the row of threads that was late (-1 none). `return_latency`: a sync whose awaited
+    work had already ended.
+    """
+
+    device: int
+    gap: Rows
+    start: Int
+    end: Int
+    cause: npt.NDArray[np.int8]
+    host: Rows
+    thread: Rows
+    return_latency: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.gap)
+
+
+class _Slices(NamedTuple):
+    gap: Array
+    start: Array
+    end: Array
+    cause: Array
+    host: Array
+    thread: Array
+    returning: Array
+
+
+@dataclass(frozen=True)
+class Causes:
+    """`devices[d]` holds the slices of row d of devices, for a launch-latency bound of LATENCY_BOUND_NS."""
+
+    devices: tuple[DeviceSlices, ...]
+
+    @classmethod
+    def build(cls, trace: Trace) -> Causes:
+        """Attribute every gap of every device."""
+        return cls(tuple(attribute(trace, device) for device in range(len(trace["devices"]))))
+
+
+def attribute(trace: Trace, device: int, bound_ns: int = LATENCY_BOUND_NS) -> DeviceSlices:
+    """Slices of all gaps of a row of devices. `bound_ns` is the usual time from the launch call's end to the start."""
+    found = trace.index(Gaps).devices[device]
+    work = trace.index(Work).devices[device]
+    calls = trace["host_calls"]
+    call = _launch_of(trace, work, found.next)
+    thread = np.where(call >= 0, calls["thread"][call] if len(calls) else -1, -1).astype(np.int32)
+    internal = _same_graph_launch(trace, work, found)
+    lost = ~internal & (call < 0)
+    rest = np.flatnonzero(~internal & ~lost)
+    start, end = found.start[rest], found.end[rest]
+    begun, returned = (calls["start"][call[rest]], calls["end"][call[rest]]) if len(rest) else (start, start)
+    begun = np.minimum(np.maximum(begun, start), end)
+    late = end > returned + bound_ns
+    queued = np.where(late, np.minimum(np.maximum(returned, begun), end), end)
+    why = Dependencies(trace, device, work).of(found, rest[late], call[rest[late]])
+    parts = [
+        _whole(found, np.flatnonzero(internal), GRAPH_INTERNAL),
+        _whole(found, np.flatnonzero(lost), UNATTRIBUTED),
+        _host_part(trace, device, rest, start, begun, thread[rest]),
+        _span(rest, begun, queued, np.full(len(rest), LAUNCH_OVERHEAD), thread[rest], calls["name"], call[rest]),
+        _span(rest[late], queued[late], end[late], why, thread[rest[late]], calls["name"], call[rest[late]]),
+    ]
+    columns = _Slices(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    real = np.flatnonzero(columns.end > columns.start)
+    order = real[np.lexsort((columns.start[real], columns.gap[real]))]
+    joined = _Slices(*(column[order] for column in columns))
+    return DeviceSlices(
+        device,
+        joined.gap.astype(np.int32),
+        joined.start,
+        joined.end,
+        joined.cause.astype(np.int8),
+        joined.host.astype(np.int32),
+        joined.thread.astype(np.int32),
+        joined.returning,
+    )
+
+
+def _launch_of(trace: Trace, work: DeviceWork, positions: Rows) -> Rows:
+    launch = trace.index(Links).launch
+    found = np.full(len(positions), -1, np.int32)
+    for code, table in enumerate(WORK_TABLES):
+        rows = (positions >= 0) & (work.table[positions] == code)
+        found[rows] = launch[table][work.row[positions[rows]]]
+    return found
+
+
+def _same_graph_launch(trace: Trace, work: DeviceWork, found: DeviceGaps) -> npt.NDArray[np.bool_]:
+    """Gaps between two nodes of one launch: same process and correlation id, both with a graph node."""
+    both = (found.previous >= 0) & (found.next >= 0)
+    if not any("graph_node" in trace[table] for table in WORK_TABLES) or not both.any():
+        return np.zeros(len(found), bool)
+    before, after = _node_launch(trace, work, found.previous), _node_launch(trace, work, found.next)
+    same: npt.NDArray[np.bool_] = both & (before == after) & (after >= 0)
+    return same
+
+
+def _node_launch(trace: Trace, work: DeviceWork, positions: Rows) -> Int:
+    """(process, correlation) of the launch as one number; -1 for what is no graph node."""
+    keys = np.full(len(positions), -1, np.int64)
+    for code, table in enumerate(WORK_TABLES):
+        if "graph_node" not in trace[table]:
+            continue
+        at = np.flatnonzero((positions >= 0) & (work.table[positions] == code))
+        rows = work.row[positions[at]]
+        nodes = trace[table]["graph_node"][rows] != 0
+        owner = process_of(trace, table)[rows].astype(np.int64)
+        keys[at] = np.where(nodes, owner << 40 | trace[table]["correlation"][rows], -1)
+    return keys
+
+
+def _whole(found: DeviceGaps, rows: Int, cause: int) -> _Slices:
+    none = np.full(len(rows), -1, np.int32)
+    causes = np.full(len(rows), cause, np.int8)
+    return _Slices(rows, found.start[rows], found.end[rows], causes, none, none, np.zeros(len(rows), bool))
+
+
+def _span(
+    rows: Int, start: Int, end: Int, cause: npt.NDArray[np.int8], thread: Rows, names: Rows, call: Rows
+) -> _Slices:
+    host = names[call] if len(call) else np.empty(0, np.int32)
+    return _Slices(rows, start, end, cause.astype(np.int8), host, thread, np.zeros(len(rows), bool))
+
+
+def _host_part(trace: Trace, device: int, rows: Int, start: Int, end: Int, thread: Rows) -> _Slices:
+    """[start, end) of each gap, cut by what its thread was doing."""
+    parts = [_Slices(*(np.empty(0, dtype) for dtype in (np.int64, np.int64, np.int64, np.int8, *[np.int32] * 2, bool)))]
+    states_of = trace.index(ThreadStates)
+    waiting = np.flatnonzero(end > start)
+    for late in np.unique(thread[waiting]).tolist():
+        mine = waiting[thread[waiting] == late]
+        states = states_of.of(late)
+        first = np.searchsorted(states.starts, start[mine], "right") - 1
+        times = np.searchsorted(states.starts, end[mine], "left") - first
+        owner = np.repeat(mine, times)
+        at = expand(first, times)
+        until = np.r_[states.starts[1:], np.iinfo(np.int64).max]
+        cause = states.causes[at]
+        parts.append(
+            _Slices(
+                rows[owner],
+                np.maximum(start[owner], states.starts[at]),
+                np.minimum(end[owner], until[at]),
+                cause,
+                states.hosts[at],
+                np.full(len(at), late, np.int32),
+                (cause == SYNC) & _waits_here(trace, device, states.calls[at]),
+            )
+        )
+    return _Slices(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _waits_here(trace: Trace, device: int, call: Rows) -> npt.NDArray[np.bool_]:
+    """Whether a synchronising call waits for this device: idle from the gap's start, it has nothing left to wait for.
+
+    True unless the trace has the call's synchronisation record and that names a stream of another device.
+    """
+    syncs, calls = trace["syncs"], trace["host_calls"]
+    here = np.ones(len(call), bool)
+    named = np.flatnonzero((syncs["stream"] >= 0) & (syncs["correlation"] > 0))
+    if not len(named) or not len(call):
+        return here
+    elsewhere = named[trace.device_of(syncs["stream"][named]) != device]
+    keys = syncs["process"][elsewhere].astype(np.int64) << 40 | syncs["correlation"][elsewhere]
+    known = call >= 0
+    process = process_of(trace, "host_calls")[call[known]].astype(np.int64)
+    here[known] = ~np.isin(process << 40 | calls["correlation"][call[known]], keys)
+    return here

@@ -1,0 +1,91 @@
+"""The launch path: what launching costs the host, and how long work waits between its launch and its start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.analysis.kernels import nearest_rank
+from inspector.trace.links import Links
+from inspector.trace.schema import WORK_TABLES
+from inspector.trace.selection import Window
+from inspector.trace.work import Work
+
+if TYPE_CHECKING:
+    from inspector.trace.trace import Trace
+
+Int = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Launches:
+    """Launch path of one device. Times in ns; None where there is nothing to tell it from.
+
+    `calls` launch calls, each counted once however many kernels it started, took `call_ns` together. `delay_*`: start
+    of the work minus end of its call, 0 where it began before the call returned. `max_depth`: most records launched and
+    not yet started at one moment. `short`: records shorter than their own launch call. `graph_launches` started
+    `graph_nodes` nodes.
+    """
+
+    device: int
+    calls: int
+    call_ns: int
+    call_median_ns: int | None
+    delay_median_ns: int | None
+    delay_p99_ns: int | None
+    max_depth: int
+    short: int
+    unlinked: int
+    graph_launches: int
+    graph_nodes: int
+
+
+def launches(trace: Trace, device: int, window: Window | None = None) -> Launches:
+    """The launch path of a row of devices, for the work that started in `window`."""
+    work = trace.index(Work).devices[device]
+    calls = trace["host_calls"]
+    rows = np.arange(len(work))
+    if window is not None:
+        rows = rows[np.searchsorted(work.start, window.start) : np.searchsorted(work.start, window.end)]
+    call = np.full(len(rows), -1, np.int32)
+    node = np.zeros(len(rows), bool)
+    for code, table in enumerate(WORK_TABLES):
+        at = np.flatnonzero(work.table[rows] == code)
+        mine = work.row[rows[at]]
+        call[at] = trace.index(Links).launch[table][mine]
+        if table == "graphs":
+            node[at] = True
+        elif "graph_node" in trace[table]:
+            node[at] = trace[table]["graph_node"][mine] != 0
+    linked = np.flatnonzero(call >= 0)
+    start, length = work.start[rows[linked]], (work.end - work.start)[rows[linked]]
+    begun, returned = calls["start"][call[linked]], calls["end"][call[linked]]
+    unique = np.unique(call[linked])
+    cost = np.sort(calls["end"][unique] - calls["start"][unique])
+    delay = np.sort(np.maximum(start - returned, 0))
+    graphs = call[linked][node[linked]]
+    return Launches(
+        device=device,
+        calls=len(unique),
+        call_ns=int(cost.sum()),
+        call_median_ns=nearest_rank(cost, 50) if len(cost) else None,
+        delay_median_ns=nearest_rank(delay, 50) if len(delay) else None,
+        delay_p99_ns=nearest_rank(delay, 99) if len(delay) else None,
+        max_depth=_deepest(returned, start),
+        short=int(np.count_nonzero(length < returned - begun)),
+        unlinked=len(rows) - len(linked),
+        graph_launches=len(np.unique(graphs)),
+        graph_nodes=len(graphs),
+    )
+
+
+def _deepest(launched: Int, started: Int) -> int:
+    """Most records that were launched (call ended) and not yet started at the same time."""
+    waits = started > launched
+    if not waits.any():
+        return 0
+    up, down = np.sort(launched[waits]), np.sort(started[waits])
+    return int((np.arange(1, len(up) + 1) - np.searchsorted(down, up, "right")).max())

@@ -1,0 +1,213 @@
+"""What a host thread was doing, moment by moment: the first cause of the host's that covers each moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.analysis import calls
+from inspector.trace.intervals import Intervals, gaps, union
+from inspector.trace.nesting import innermost, nest
+
+if TYPE_CHECKING:
+    from inspector.trace.table import Table
+    from inspector.trace.trace import Trace
+
+Int = npt.NDArray[np.int64]
+
+# In the order in which they are asked; indexes into causes.CAUSES.
+NO_REQUESTS, SYNC, ALLOCATION, MODULE, LAUNCHING, OS_BLOCKED, GC, HOST_CODE = range(8)
+# A look into an empty request queue returns at once; one that takes longer was a wait. Used where the trace has no
+# operating system calls of the thread that would show whether it blocked.
+QUEUE_WAIT_NS = 1_000_000
+
+
+class States(NamedTuple):
+    """A partition of time: from starts[i] on the thread was in causes[i], at the call or range of name id hosts[i]
+    (-1 unmarked); `calls` is the row of host_calls, -1 where it is none."""
+
+    starts: Int
+    causes: npt.NDArray[np.int8]
+    hosts: npt.NDArray[np.int32]
+    calls: npt.NDArray[np.int32]
+
+
+class _Layer(NamedTuple):
+    """Disjoint sorted intervals with a name and a call each."""
+
+    starts: Int
+    ends: Int
+    hosts: npt.NDArray[np.int32]
+    calls: npt.NDArray[np.int32]
+
+
+@dataclass
+class ThreadStates:
+    """The states of every thread, made when first asked for."""
+
+    trace: Trace
+    _rows: dict[str, dict[int, npt.NDArray[np.int32]]] = field(default_factory=dict)
+    _flags: dict[str, npt.NDArray[np.int8]] = field(default_factory=dict)
+    _states: dict[int, States] = field(default_factory=dict)
+
+    @classmethod
+    def build(cls, trace: Trace) -> ThreadStates:
+        """Classify every name once; threads come later."""
+        texts = trace.names.texts
+        ranges, os_calls, overheads = trace["ranges"], trace["os_calls"], trace["overheads"]
+        flags = {
+            "calls": trace.index(calls.CallKinds).of_row,
+            "os": calls.by_name(texts, os_calls["name"], calls.is_blocking)[os_calls["name"]],
+            "gc": calls.by_name(texts, ranges["name"], calls.is_gc)[ranges["name"]],
+            "queue": calls.by_name(texts, ranges["name"], calls.is_request_wait)[ranges["name"]],
+            "overheads": calls.by_name(texts, overheads["name"], _is_loading)[overheads["name"]],
+        }
+        return cls(trace, _flags=flags)
+
+    def of(self, thread: int) -> States:
+        """The states of a row of threads over all time."""
+        states = self._states.get(thread)
+        if states is None:
+            states = self._states[thread] = _overlay(self._layers(thread))
+        return states
+
+    def _rows_of(self, table: str, thread: int) -> npt.NDArray[np.int32]:
+        if table not in self._rows:
+            threads = self.trace[table]["thread"]
+            order = np.argsort(threads, kind="stable").astype(np.int32)
+            edges = np.flatnonzero(np.diff(threads[order], prepend=-2))
+            groups = np.split(order, edges[1:]) if len(order) else []
+            self._rows[table] = {int(threads[rows[0]]): rows for rows in groups}
+        return self._rows[table].get(thread, np.empty(0, np.int32))
+
+    def _layers(self, thread: int) -> list[_Layer]:
+        host, ranges = self.trace["host_calls"], self.trace["ranges"]
+        mine = self._rows_of("host_calls", thread)
+        kinds = self._flags["calls"][mine]
+        marks = self._rows_of("ranges", thread)
+        os_calls, os_rows = self.trace["os_calls"], self._rows_of("os_calls", thread)
+        blocking = os_rows[self._flags["os"][os_rows] > 0]
+        overheads, loading = self.trace["overheads"], self._rows_of("overheads", thread)
+        loading = loading[self._flags["overheads"][loading] > 0]
+        waits = marks[self._flags["queue"][marks] > 0]
+        waits = waits[_blocked(ranges, waits, os_calls, os_rows, blocking)]
+        idle = self._idle_engine(thread)
+        return [
+            _merged(_outermost(ranges, waits), idle),
+            _outermost(host, mine[kinds == calls.SYNC], True),
+            _outermost(host, mine[kinds == calls.ALLOCATION], True),
+            _merged(_outermost(host, mine[kinds == calls.MODULE], True), _outermost(overheads, loading)),
+            _outermost(host, mine[kinds == calls.LAUNCHING], True),
+            _merged(_outermost(os_calls, blocking), self._descheduled(thread)),
+            _outermost(ranges, marks[self._flags["gc"][marks] > 0]),
+            _innermost(ranges, marks),
+        ]
+
+    def _descheduled(self, thread: int) -> _Layer:
+        """From being switched off a processor to being switched on again."""
+        table, rows = self.trace["schedulings"], self._rows_of("schedulings", thread)
+        time, on = table["time"][rows], table["on"][rows]
+        off = np.flatnonzero((on[:-1] == 0) & (on[1:] == 1))
+        return _layer(time[off], time[off + 1])
+
+    def _idle_engine(self, thread: int) -> _Layer:
+        """Engine iterations of the thread's process that had no request in any phase."""
+        table = self.trace["iterations"]
+        process = self.trace["threads"]["process"][thread]
+        empty = (table["context_requests"] == 0) & (table["generation_requests"] == 0)
+        rows = np.flatnonzero(empty & ((table["process"] == process) | (table["process"] < 0)))
+        return _layer(*union(table["start"][rows], table["end"][rows]))
+
+
+def _is_loading(name: str) -> bool:
+    text = name.lower()
+    return any(word in text for word in ("jit", "lazy", "module load", "function load"))
+
+
+def _layer(starts: Int, ends: Int) -> _Layer:
+    none = np.full(len(starts), -1, np.int32)
+    return _Layer(starts, ends, none, none)
+
+
+def _outermost(table: Table, rows: npt.NDArray[np.int32], are_calls: bool = False) -> _Layer:
+    """The rows that lie in no other; a driver call inside a runtime call is the same wait."""
+    rows = rows[table["end"][rows] > table["start"][rows]]
+    start, end = table["start"][rows], table["end"][rows]
+    if len(rows) and np.any(start[1:] < np.maximum.accumulate(end)[:-1]):
+        # Crossing ones are cut where the next begins.
+        rows = rows[nest(start, end).parent < 0]
+        start = table["start"][rows]
+        order = np.argsort(start, kind="stable")
+        rows, start = rows[order], start[order]
+        end = np.minimum(table["end"][rows], np.r_[start[1:], np.iinfo(np.int64).max])
+    none = np.full(len(rows), -1, np.int32)
+    return _Layer(start, end, table["name"][rows], rows if are_calls else none)
+
+
+def _innermost(table: Table, rows: npt.NDArray[np.int32]) -> _Layer:
+    pieces = innermost(table["start"][rows], table["end"][rows])
+    held = np.flatnonzero(pieces.owners >= 0)
+    ends = np.r_[pieces.starts[1:], pieces.starts[-1:]]
+    names = table["name"][rows[pieces.owners[held]]] if len(held) else np.empty(0, np.int32)
+    return _Layer(pieces.starts[held], ends[held], names, np.full(len(held), -1, np.int32))
+
+
+def _blocked(
+    ranges: Table,
+    waits: npt.NDArray[np.int32],
+    os_calls: Table,
+    os_rows: npt.NDArray[np.int32],
+    blocking: npt.NDArray[np.int32],
+) -> npt.NDArray[np.bool_]:
+    """Which of the request-queue ranges really waited (see QUEUE_WAIT_NS)."""
+    start, end = ranges["start"][waits], ranges["end"][waits]
+    if not len(os_rows):
+        return end - start >= QUEUE_WAIT_NS
+    began = os_calls["start"][blocking]
+    return np.searchsorted(began, end) > np.searchsorted(began, start)
+
+
+def _merged(first: _Layer, second: _Layer) -> _Layer:
+    """Both layers, the first where they overlap."""
+    if not len(second.starts):
+        return first
+    if not len(first.starts):
+        return second
+    low = int(min(first.starts[0], second.starts[0]))
+    high = int(max(first.ends[-1], second.ends[-1]))
+    free = gaps(union(first.starts, first.ends), low, high)
+    cut = _cut(second, free)
+    order = np.argsort(np.r_[first.starts, cut.starts], kind="stable")
+    return _Layer(*(np.concatenate([a, b])[order] for a, b in zip(first, cut, strict=True)))
+
+
+def _cut(layer: _Layer, free: Intervals) -> _Layer:
+    low = np.searchsorted(free.ends, layer.starts, "right")
+    times = np.maximum(np.searchsorted(free.starts, layer.ends, "left") - low, 0)
+    owner = np.repeat(np.arange(len(times)), times)
+    at = np.arange(len(owner)) - np.repeat(np.cumsum(times) - times, times) + low[owner]
+    starts = np.maximum(layer.starts[owner], free.starts[at])
+    ends = np.minimum(layer.ends[owner], free.ends[at])
+    return _Layer(starts, ends, layer.hosts[owner], layer.calls[owner])
+
+
+def _overlay(layers: list[_Layer]) -> States:
+    """At every moment the first layer that covers it; `host code`, unmarked, where none does."""
+    edges = np.unique(np.concatenate([edge for layer in layers for edge in (layer.starts, layer.ends)]))
+    edges = np.r_[np.iinfo(np.int64).min, edges]
+    causes = np.full(len(edges), HOST_CODE, np.int8)
+    hosts = np.full(len(edges), -1, np.int32)
+    rows = np.full(len(edges), -1, np.int32)
+    free = np.ones(len(edges), bool)
+    for cause, layer in enumerate(layers):
+        if not len(layer.starts):
+            continue
+        at = np.searchsorted(layer.starts, edges, "right") - 1
+        inside = free & (at >= 0) & (edges < layer.ends[np.maximum(at, 0)])
+        held = at[inside]
+        causes[inside], hosts[inside], rows[inside] = cause, layer.hosts[held], layer.calls[held]
+        free &= ~inside
+    return States(edges, causes, hosts, rows)
