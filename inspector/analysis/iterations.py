@@ -44,8 +44,8 @@ class Iterations:
     """Iterations in time order of start.
 
     `start`, `end` tile the time of the thread that ran them, from one step's beginning to the next one's, ns; `host_ns`
-    is the step range itself. `context` and `generation` count requests, -1 unknown. With `by_launch` work belongs to the
-    iteration that launched it, else (found from the kernel sequence) to the one in which it started.
+    is the step range itself. `context` and `generation` count requests, -1 unknown. With `by_launch` work belongs to
+    the iteration that launched it, else (found from the kernel sequence) to the one in which it started.
     """
 
     source: str

@@ -18,8 +18,8 @@ def find_period(names: npt.NDArray[Any]) -> tuple[Int, float]:
     """(positions at which the pattern begins, confidence). `names` are the name ids of a stream's kernels in order.
 
     A kernel that begins every repeat cuts the sequence into pieces; the confidence is the share of all kernels that
-    stand in pieces equal to the most frequent one. Of the kernels that reach the best confidence the rarest gives the longest
-    pattern. (empty, 0.0) where nothing repeats at least three times.
+    stand in pieces equal to the most frequent one. Of the kernels that reach the best confidence the rarest gives the
+    longest pattern. (empty, 0.0) where nothing repeats at least three times.
     """
     size = len(names)
     none = np.empty(0, np.int64)

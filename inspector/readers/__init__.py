@@ -51,7 +51,10 @@ def reader_of(path: Path) -> Reader:
 
 
 def open_trace(*paths: str | os.PathLike[str], report: Report = silent) -> Trace:
-    """Read `paths` as one trace: several files are the ranks of one job. Raises Unreadable, Missing, Cancelled, Usage."""
+    """Read `paths` as one trace: several files are the ranks of one job.
+
+    Raises Unreadable, Missing, Cancelled, Usage.
+    """
     if not paths:
         raise Usage("no trace given", "", "name at least one file")
     return merge([_open_one(Path(path), report) for path in paths])

@@ -17,7 +17,7 @@ HEAD_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the reading of one file has got: `done` of `total` (bytes or rows, 0 total unknown), `rows` read so far."""
+    """How far the reading of one file has got: `done` of `total` bytes (0 unknown), `rows` read so far."""
 
     stage: str
     done: int = 0

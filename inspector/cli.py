@@ -1,0 +1,50 @@
+"""The `inflight` command: parse, run, and turn what went wrong into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from inspector import __version__
+from inspector.commands import COMMANDS, command
+from inspector.errors import InspectorError
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser, made of the commands."""
+    top = argparse.ArgumentParser(
+        prog="inflight",
+        description="Shows what an LLM inference workload does on its GPUs, and why a GPU is idle.",
+        epilog="`inflight TRACE...` opens traces in the window; without a command the window starts empty.",
+    )
+    top.add_argument("--version", action="version", version=f"inflight {__version__}")
+    commands = top.add_subparsers(metavar="COMMAND", dest="command")
+    for name in COMMANDS:
+        module = command(name)
+        sub = commands.add_parser(module.NAME, help=module.HELP, description=module.HELP)
+        module.add_arguments(sub)
+        sub.set_defaults(run=module.run)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line; the exit code of the contract."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or (given[0] not in COMMANDS and not given[0].startswith("-")):
+        given.insert(0, "window")
+    try:
+        args = parser().parse_args(given)
+        code: int = args.run(args)
+        sys.stdout.flush()
+    except InspectorError as error:
+        sys.stderr.write(f"inflight: {error}\n")
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader of our output (head, a pager) has seen enough; what is buffered must not complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return code

@@ -1,0 +1,29 @@
+"""Save a trace as a recording, which opens at once from then on."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from inspector.commands import common
+
+NAME = "convert"
+HELP = "save a trace as a recording (OUT.inflight)"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("trace", nargs="+", help="a trace; several files are the ranks of one job")
+    parser.add_argument("out", help="the recording to write, NAME.inflight")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read and write."""
+    from inspector import units
+    from inspector.trace.save import save
+
+    trace = common.read(args.trace)
+    save(trace, Path(args.out))
+    size = sum(file.stat().st_size for file in Path(args.out).iterdir())
+    common.print_text(f"{args.out}: {trace.num_work():,} records of work, {units.size(size)}")
+    return 0

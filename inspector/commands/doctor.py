@@ -1,0 +1,35 @@
+"""What can be captured on this machine, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import argparse
+
+from inspector.commands import common
+
+NAME = "doctor"
+HELP = "what can be opened and captured here, what is missing, and how to get it"
+_SIGNS = {"yes": "ok", "partly": "partly", "no": "missing"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="what to print (default: text)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the checks."""
+    from dataclasses import asdict
+
+    from inspector.report.text import table
+    from probes.doctor import checks
+
+    found = checks()
+    if args.format == "json":
+        common.print_json({"schema": "inflight.doctor/1", "checks": [asdict(check) for check in found]})
+        return 0
+    rows = [(check.what, _SIGNS[check.state], check.why) for check in found]
+    common.print_text(table(("", "", ""), rows, left=(0, 1, 2)).lstrip("\n"))
+    fixes = [f"  {check.what}: {check.fix}" for check in found if check.fix]
+    if fixes:
+        common.print_text("\nTo get more:\n" + "\n".join(fixes))
+    return 0

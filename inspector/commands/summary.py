@@ -1,0 +1,149 @@
+"""What is in a trace, how busy each device was, and why it was idle."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from inspector.commands import common
+
+if TYPE_CHECKING:
+    from inspector.trace.selection import Window
+    from inspector.trace.trace import Trace
+
+NAME = "summary"
+HELP = "what is in a trace, busy and idle, and the causes of idle time"
+RECORDS = (
+    "kernels",
+    "memcpys",
+    "memsets",
+    "graphs",
+    "host_calls",
+    "ranges",
+    "counters",
+    "iterations",
+    "requests",
+    "page_events",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    common.add_trace(parser)
+    common.add_part(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the summary."""
+    trace = common.read(args.trace)
+    window = common.window_of(args, trace)
+    found = summary(trace, common.devices_of(args, trace), window)
+    if args.format == "json":
+        common.print_json(found)
+    else:
+        common.print_text(_text(trace, found))
+    return 0
+
+
+def summary(trace: Trace, devices: list[int], window: Window | None = None) -> dict[str, Any]:
+    """The object of the contract, `inflight.summary/1`, for those rows of devices."""
+    from inspector.analysis.iterations import Iterations
+
+    info = trace.info
+    records = {name: trace.records(name) for name in RECORDS}
+    if not records["iterations"] and records["ranges"]:
+        records["iterations"] = len(trace.index(Iterations))
+    return {
+        "schema": "inflight.summary/1",
+        "trace": {
+            "path": info.paths[0] if len(info.paths) == 1 else list(info.paths),
+            "kind": info.kind,
+            "basis": info.basis,
+            "producer": info.producer,
+            "schema_version": info.schema_version,
+            "duration_ns": info.duration_ns,
+            "origin_ns": info.origin_ns,
+            "start_epoch_ns": info.start_epoch_ns,
+        },
+        "records": records,
+        "quality": {
+            "malformed": len(trace["rejected"]),
+            "notes": [
+                {"code": note.code, "severity": note.severity, "count": note.count, "text": note.text}
+                for note in trace.quality.notes
+            ],
+        },
+        "devices": [_device(trace, device, window) for device in devices],
+    }
+
+
+def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
+    from inspector.analysis.busy import busy
+    from inspector.analysis.completeness import verdict
+    from inspector.analysis.rollup import idle_by_cause
+
+    figures, trust = busy(trace, device, window), verdict(trace, device)
+    table = trace["devices"]
+    return {
+        "device": int(table["number"][device]),
+        "name": trace.names[int(table["name"][device])],
+        "span_ns": figures.span_ns,
+        "busy_ns": figures.busy_ns,
+        "idle_ns": figures.idle_ns,
+        "work": figures.work,
+        "gaps": figures.gaps,
+        "idle_by_cause_ns": idle_by_cause(trace, device, figures.span),
+        "kernel_busy_ns": figures.kernel_ns,
+        "copy_busy_ns": figures.copy_ns,
+        "copy_overlap_ns": figures.overlap_ns,
+        "communication_ns": figures.communication_ns,
+        "communication_hidden_ns": figures.hidden_communication_ns,
+        "verdict": {"level": trust.level, "reasons": list(trust.reasons), "advice": list(trust.advice)},
+    }
+
+
+def _text(trace: Trace, found: dict[str, Any]) -> str:
+    from inspector import units
+    from inspector.analysis.causes import EXPLANATIONS
+    from inspector.report.text import table
+
+    head = found["trace"]
+    lines = [
+        f"{', '.join(trace.info.paths)}",
+        " · ".join(
+            (head["kind"], head["producer"] or "unknown producer", units.time(head["duration_ns"]), head["basis"])
+        ),
+        "",
+        "  ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found["records"].items() if count)
+        or "no records",
+    ]
+    if not found["devices"]:
+        lines += [
+            "",
+            "No device work in this trace.",
+            *(f"  {why}" for why in dict.fromkeys(trace.info.missing.values())),
+        ]
+    for device in found["devices"]:
+        span, idle = device["span_ns"], device["idle_ns"]
+        lines += [
+            "",
+            f"GPU {device['device']}  {device['name']}".rstrip(),
+            f"  busy {units.share(device['busy_ns'], span)} of {units.time(span)}"
+            f" · idle {units.time(idle)} in {device['gaps']:,} gaps · {device['work']:,} records of work",
+            f"  these figures: {device['verdict']['level']}",
+            *(f"    {reason}" for reason in device["verdict"]["reasons"] + device["verdict"]["advice"]),
+        ]
+        rows = [
+            (f"  {cause}", units.time(ns), units.share(ns, idle), EXPLANATIONS[cause])
+            for cause, ns in device["idle_by_cause_ns"].items()
+        ]
+        if rows:
+            lines += ["", table(("  idle because of", "time", "of idle", ""), rows, left=(0, 3))]
+    notes = found["quality"]["notes"]
+    if notes:
+        lines += ["", "Notes"]
+        lines += [
+            f"  {note['severity']}: {note['text']}" + (f" ({note['count']:,})" if note["count"] > 1 else "")
+            for note in notes
+        ]
+    return "\n".join(lines)
