@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from inspector.analysis import calls
 from inspector.trace.intervals import Intervals, gaps, union
-from inspector.trace.nesting import innermost, nest
+from inspector.trace.nesting import innermost
 
 if TYPE_CHECKING:
     from inspector.trace.table import Table
@@ -133,18 +133,15 @@ def _layer(starts: Int, ends: Int) -> _Layer:
 
 
 def _outermost(table: Table, rows: npt.NDArray[np.int32], are_calls: bool = False) -> _Layer:
-    """The rows that lie in no other; a driver call inside a runtime call is the same wait."""
-    rows = rows[table["end"][rows] > table["start"][rows]]
-    start, end = table["start"][rows], table["end"][rows]
-    if len(rows) and np.any(start[1:] < np.maximum.accumulate(end)[:-1]):
-        # Crossing ones are cut where the next begins.
-        rows = rows[nest(start, end).parent < 0]
-        start = table["start"][rows]
-        order = np.argsort(start, kind="stable")
-        rows, start = rows[order], start[order]
-        end = np.minimum(table["end"][rows], np.r_[start[1:], np.iinfo(np.int64).max])
+    """What the rows cover, each moment for the one that began first: a driver call inside a runtime call is one wait."""
+    rows = rows[np.lexsort((-table["end"][rows], table["start"][rows]))]
+    end = table["end"][rows]
+    # What has been covered by those that began earlier is theirs.
+    start = np.maximum(table["start"][rows], np.maximum.accumulate(np.r_[np.iinfo(np.int64).min, end])[:-1])
+    left = end > start
+    rows = rows[left]
     none = np.full(len(rows), -1, np.int32)
-    return _Layer(start, end, table["name"][rows], rows if are_calls else none)
+    return _Layer(start[left], end[left], table["name"][rows], rows if are_calls else none)
 
 
 def _innermost(table: Table, rows: npt.NDArray[np.int32]) -> _Layer:
