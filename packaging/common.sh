@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # What packaging/run, packaging/test and .ci/run share: system libraries, virtual environment, project.
-# Sourced. Needs `root` set to the repository. Everything it prints goes to stderr, since the program's
+# Sourced, with `root` set to the repository. Everything it prints goes to stderr, since the program's
 # stdout belongs to the program (`--format json` is one JSON object and nothing else).
 
-venv="$root/.venv"
+venv="${root:?}/.venv"
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -43,7 +43,7 @@ qt_libraries="
 
 # Sets `missing` (packages), `missing_names` (libraries) and `wished` (packages that it works without). One call of ldconfig, no dpkg: about 10 ms.
 find_missing() {
-    local known entry name
+    local known entry name python
     missing="" missing_names="" wished=""
     [ "$(uname -s)" = Linux ] || return 0
     if command -v ldconfig >/dev/null; then
@@ -64,10 +64,17 @@ find_missing() {
             have_font 'NotoMono*' || wished="$wished fonts-noto-mono"
         fi
     fi
+    # Debian and Ubuntu ship the part of Python that puts pip into an environment as a package of its own.
+    if [ ! -x "$venv/bin/python" ] && python="$(find_python 2>/dev/null)" && ! can_make_venv "$python"; then
+        name="$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
+        missing="$missing $name" missing_names="$missing_names $name"
+    fi
     if [ "${want_screen:-no}" = yes ] && ! command -v Xvfb >/dev/null; then
         missing="$missing xvfb" missing_names="$missing_names Xvfb"
     fi
 }
+
+can_make_venv() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
 
 have_font() {  # NAME PATTERN
     local folder
@@ -98,19 +105,16 @@ apt_install() {
     local install=("$rights" DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300
         -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@")
     "${install[@]}" >/dev/null 2>&1 </dev/null && return 0
-    "$rights" apt-get -qq -o DPkg::Lock::Timeout=300 update >&2 </dev/null || true
-    "${install[@]}" >&2 </dev/null
+    "$rights" apt-get -qq -o DPkg::Lock::Timeout=300 update >/dev/null </dev/null || true
+    "${install[@]}" >/dev/null </dev/null
 }
 
 # The one line that a person with the rights can run.
 install_line() {
     if command -v apt-get >/dev/null; then
-        echo "sudo apt-get install -y$missing"
-    elif command -v dnf >/dev/null; then
-        # dnf finds packages by the library they provide, so no second list of package names is needed.
-        echo "sudo dnf install -y$(printf " '%s()(64bit)'" $missing_names)"
+        echo "Run: sudo apt-get install -y$missing"
     else
-        echo "(your package manager) the packages that hold$missing_names"
+        echo "Install with its package manager what provides:$missing_names"
     fi
 }
 
@@ -121,7 +125,7 @@ set_up_system() {
     (install_system) 9<"$root/packaging" || true
     find_missing
     [ -z "$missing" ] && return 0
-    say "Missing on this system:$missing_names. Run: $(install_line)"
+    say "Something is missing on this system. $(install_line)"
     return 1
 }
 
@@ -172,21 +176,14 @@ is_installed() {  # EXTRAS: is the environment as pyproject.toml wants it?
 }
 
 make_venv() {
-    local python package replace=""
+    local python replace=""
     [ ! -e "$venv/bin" ] || replace=yes  # half made, or made by a Python that is gone
     if [ -x "$venv/bin/python" ] &&
         "$venv/bin/python" -c 'import sys, pip; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' 2>/dev/null; then
         return 0
     fi
     python="$(find_python)" || return 4
-    # Debian and Ubuntu ship the part of Python that puts pip into an environment as a package of its own.
-    if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-        package="$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
-        if ! apt_install "$package"; then
-            say "Python's venv module is not complete on this system. Run: sudo apt-get install -y $package"
-            return 4
-        fi
-    fi
+    can_make_venv "$python" || return 4  # set_up_system has said what to run
     "$python" -m venv ${replace:+--clear} "$venv" >&2
 }
 
