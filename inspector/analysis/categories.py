@@ -39,6 +39,7 @@ _RULES: tuple[tuple[str, str], ...] = (
         r"|moeA2A|moe_comm|deep_?ep|notify_dispatch|nvshmem|computeCountAndIndiceDevice|computeCumsumDevice"
         r"|moveIndiceDevice|memsetExpertIdsDevice|cross_device_reduce|SendRecv",
     ),
+    ("attention", r"BatchPrefill|BatchDecode|fmha"),
     (
         "KV copy",
         r"kv_?cache|kvBlock|append_paged_kv|reshape_and_cache|UpdateKV|copyBlock|computeSeqAndPaddingOffsets|RopeUpdateKV"
@@ -51,7 +52,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "attention",
-        r"fmha|flash|mha_|_mha|kernel_mha|xqa|masked_multihead|paged_attention|attention|attn|BatchPrefill|BatchDecode"
+        r"flash(?!infer)|mha_|_mha|kernel_mha|xqa|masked_multihead|paged_attention|attention|attn"
         r"|PagedKVCache|mla|mqa_logits|topKPerRowDecode|mem_eff|sdpa|indexerKCache|convert_req_index",
     ),
     (

@@ -12,14 +12,17 @@ Int = npt.NDArray[np.int64]
 _BASE = 0x9E3779B97F4A7C15
 _MIN_REPEATS = 3
 _MAX_CANDIDATES = 200
+# A clearly better share wins; a longer pattern is not given up for a kernel more or less at the ends.
+_ALIKE = 0.02
 
 
 def find_period(names: npt.NDArray[Any]) -> tuple[Int, float]:
     """(positions at which the pattern begins, confidence). `names` are the name ids of a stream's kernels in order.
 
     A kernel that begins every repeat cuts the sequence into pieces; the confidence is the share of all kernels that
-    stand in pieces equal to the most frequent one. Of the kernels that reach the best confidence the rarest gives the
-    longest pattern. (empty, 0.0) where nothing repeats at least three times.
+    stand in pieces equal to the most frequent one, or in a cut-off one at either end. Of the kernels that reach the
+    best confidence the rarest gives the longest pattern, and of those the earliest its beginning. (empty, 0.0) where
+    nothing repeats at least three times.
     """
     size = len(names)
     none = np.empty(0, np.int64)
@@ -39,11 +42,25 @@ def find_period(names: npt.NDArray[Any]) -> tuple[Int, float]:
         usual = int(np.argmax(times))
         if times[usual] < _MIN_REPEATS:
             continue
-        share = float((last - first)[group == usual].sum() / size)
-        # A clearly better share wins; a longer pattern is not given up for a kernel more or less at the ends.
-        if share > confidence + 0.02:
+        whole = np.flatnonzero(group == usual)
+        pattern = names[first[whole[0]] : last[whole[0]]]
+        fitting = len(pattern) * len(whole) + _fitting_ends(names, pattern, int(first[0]), int(first[-1]))
+        share = min(fitting / size, 1.0)
+        longer_alike = share > confidence - _ALIKE and len(first) == len(best) and first[0] < best[0]
+        if share > confidence + _ALIKE or longer_alike:
             best, confidence = first, share
     return best, confidence
+
+
+def _fitting_ends(names: npt.NDArray[Any], pattern: npt.NDArray[Any], first: int, last: int) -> int:
+    """Kernels before the first and from the last beginning on that are a cut-off repeat too."""
+    head, tail = names[:first], names[last:]
+    fits = 0
+    if len(head) <= len(pattern) and (head == pattern[len(pattern) - len(head) :]).all():
+        fits += len(head)
+    if len(tail) < len(pattern) and (tail == pattern[: len(tail)]).all():
+        fits += len(tail)
+    return fits
 
 
 def _hashes(names: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:

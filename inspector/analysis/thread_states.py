@@ -133,7 +133,7 @@ def _layer(starts: Int, ends: Int) -> _Layer:
 
 
 def _outermost(table: Table, rows: npt.NDArray[np.int32], are_calls: bool = False) -> _Layer:
-    """What the rows cover, each moment for the one that began first: a driver call inside a runtime call is one wait."""
+    """What the rows cover, each moment for the one that began first: a driver call in a runtime call is one wait."""
     rows = rows[np.lexsort((-table["end"][rows], table["start"][rows]))]
     end = table["end"][rows]
     # What has been covered by those that began earlier is theirs.

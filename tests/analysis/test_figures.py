@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from tests.analysis.generate import rows, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from inspector.analysis.launch import launches
 from inspector.analysis.rollup import idle_by_cause, rollup
 from inspector.trace.selection import Window
 from inspector.trace.trace import Trace
+from tests.analysis.generate import rows, traces
 
 WORK = ("kernels", "memcpys", "memsets", "graphs")
 
