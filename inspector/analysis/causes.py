@@ -18,7 +18,7 @@ import numpy.typing as npt
 from inspector.analysis.dependencies import Dependencies
 from inspector.analysis.gaps import DeviceGaps, Gaps
 from inspector.analysis.thread_states import SYNC, ThreadStates
-from inspector.trace.intervals import expand
+from inspector.trace.intervals import expand, union
 from inspector.trace.links import Links, process_of
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.table import Array
@@ -206,7 +206,7 @@ def _host_part(trace: Trace, device: int, rows: Int, start: Int, end: Int, threa
     waiting = np.flatnonzero(end > start)
     for late in np.unique(thread[waiting]).tolist():
         mine = waiting[thread[waiting] == late]
-        states = states_of.of(late)
+        states = states_of.of(late, union(start[mine], end[mine]))
         first = np.searchsorted(states.starts, start[mine], "right") - 1
         times = np.searchsorted(states.starts, end[mine], "left") - first
         owner = np.repeat(mine, times)

@@ -63,13 +63,13 @@ def launches(trace: Trace, device: int, window: Window | None = None) -> Launche
     linked = np.flatnonzero(call >= 0)
     start, length = work.start[rows[linked]], (work.end - work.start)[rows[linked]]
     begun, returned = calls["start"][call[linked]], calls["end"][call[linked]]
-    unique = np.unique(call[linked])
-    cost = np.sort(calls["end"][unique] - calls["start"][unique])
+    used = _distinct(call[linked], len(calls))
+    cost = np.sort(calls["end"][used] - calls["start"][used])
     delay = np.sort(np.maximum(start - returned, 0))
     graphs = call[linked][node[linked]]
     return Launches(
         device=device,
-        calls=len(unique),
+        calls=len(used),
         call_ns=int(cost.sum()),
         call_median_ns=nearest_rank(cost, 50) if len(cost) else None,
         delay_median_ns=nearest_rank(delay, 50) if len(delay) else None,
@@ -77,9 +77,15 @@ def launches(trace: Trace, device: int, window: Window | None = None) -> Launche
         max_depth=_deepest(returned, start),
         short=int(np.count_nonzero(length < returned - begun)),
         unlinked=len(rows) - len(linked),
-        graph_launches=len(np.unique(graphs)),
+        graph_launches=len(_distinct(graphs, len(calls))),
         graph_nodes=len(graphs),
     )
+
+
+def _distinct(rows: npt.NDArray[np.int32], size: int) -> Int:
+    seen = np.zeros(size, bool)
+    seen[rows] = True
+    return np.flatnonzero(seen)
 
 
 def _deepest(launched: Int, started: Int) -> int:

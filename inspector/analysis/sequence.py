@@ -54,13 +54,15 @@ def find_period(names: npt.NDArray[Any]) -> tuple[Int, float]:
 
 def _fitting_ends(names: npt.NDArray[Any], pattern: npt.NDArray[Any], first: int, last: int) -> int:
     """Kernels before the first and from the last beginning on that are a cut-off repeat too."""
-    head, tail = names[:first], names[last:]
-    fits = 0
-    if len(head) <= len(pattern) and (head == pattern[len(pattern) - len(head) :]).all():
-        fits += len(head)
-    if len(tail) < len(pattern) and (tail == pattern[: len(tail)]).all():
-        fits += len(tail)
-    return fits
+    head, tail = names[:first][::-1], names[last:]
+    return _alike(head, pattern[::-1]) + (_alike(tail, pattern) if len(tail) < len(pattern) else 0)
+
+
+def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> int:
+    """How many leading entries are equal."""
+    size = min(len(a), len(b))
+    different = np.flatnonzero(a[:size] != b[:size])
+    return int(different[0]) if len(different) else size
 
 
 def _hashes(names: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:

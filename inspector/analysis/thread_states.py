@@ -46,12 +46,11 @@ class _Layer(NamedTuple):
 
 @dataclass
 class ThreadStates:
-    """The states of every thread, made when first asked for."""
+    """The states of every thread, made for the times that are asked for."""
 
     trace: Trace
     _rows: dict[str, dict[int, npt.NDArray[np.int32]]] = field(default_factory=dict)
     _flags: dict[str, npt.NDArray[np.int8]] = field(default_factory=dict)
-    _states: dict[int, States] = field(default_factory=dict)
 
     @classmethod
     def build(cls, trace: Trace) -> ThreadStates:
@@ -67,12 +66,9 @@ class ThreadStates:
         }
         return cls(trace, _flags=flags)
 
-    def of(self, thread: int) -> States:
-        """The states of a row of threads over all time."""
-        states = self._states.get(thread)
-        if states is None:
-            states = self._states[thread] = _overlay(self._layers(thread))
-        return states
+    def of(self, thread: int, times: Intervals) -> States:
+        """The states of a row of threads at `times`; between them nothing is said."""
+        return _overlay(self._layers(thread, times))
 
     def _rows_of(self, table: str, thread: int) -> npt.NDArray[np.int32]:
         if table not in self._rows:
@@ -83,17 +79,18 @@ class ThreadStates:
             self._rows[table] = {int(threads[rows[0]]): rows for rows in groups}
         return self._rows[table].get(thread, np.empty(0, np.int32))
 
-    def _layers(self, thread: int) -> list[_Layer]:
+    def _layers(self, thread: int, times: Intervals) -> list[_Layer]:
         host, ranges = self.trace["host_calls"], self.trace["ranges"]
-        mine = self._rows_of("host_calls", thread)
+        mine = _during(host, self._rows_of("host_calls", thread), times)
         kinds = self._flags["calls"][mine]
-        marks = self._rows_of("ranges", thread)
+        marks = _during(ranges, self._rows_of("ranges", thread), times)
         os_calls, os_rows = self.trace["os_calls"], self._rows_of("os_calls", thread)
         blocking = os_rows[self._flags["os"][os_rows] > 0]
         overheads, loading = self.trace["overheads"], self._rows_of("overheads", thread)
-        loading = loading[self._flags["overheads"][loading] > 0]
+        loading = _during(overheads, loading[self._flags["overheads"][loading] > 0], times)
         waits = marks[self._flags["queue"][marks] > 0]
         waits = waits[_blocked(ranges, waits, os_calls, os_rows, blocking)]
+        blocking = _during(os_calls, blocking, times)
         idle = self._idle_engine(thread)
         return [
             _merged(_outermost(ranges, waits), idle),
@@ -127,6 +124,12 @@ def _is_loading(name: str) -> bool:
     return any(word in text for word in ("jit", "lazy", "module load", "function load"))
 
 
+def _during(table: Table, rows: npt.NDArray[np.int32], times: Intervals) -> npt.NDArray[np.int32]:
+    """The rows that meet one of `times`."""
+    start, end = table["start"][rows], table["end"][rows]
+    return rows[np.searchsorted(times.ends, start, "right") < np.searchsorted(times.starts, end, "left")]
+
+
 def _layer(starts: Int, ends: Int) -> _Layer:
     none = np.full(len(starts), -1, np.int32)
     return _Layer(starts, ends, none, none)
@@ -134,10 +137,13 @@ def _layer(starts: Int, ends: Int) -> _Layer:
 
 def _outermost(table: Table, rows: npt.NDArray[np.int32], are_calls: bool = False) -> _Layer:
     """What the rows cover, each moment for the one that began first: a driver call in a runtime call is one wait."""
-    rows = rows[np.lexsort((-table["end"][rows], table["start"][rows]))]
-    end = table["end"][rows]
+    begun, end = table["start"][rows], table["end"][rows]
+    if np.any(begun[1:] == begun[:-1]):
+        order = np.lexsort((-end, begun))
+        rows, begun, end = rows[order], begun[order], end[order]
     # What has been covered by those that began earlier is theirs.
-    start = np.maximum(table["start"][rows], np.maximum.accumulate(np.r_[np.iinfo(np.int64).min, end])[:-1])
+    start = begun.copy()
+    np.maximum(start[1:], np.maximum.accumulate(end)[:-1], out=start[1:])
     left = end > start
     rows = rows[left]
     none = np.full(len(rows), -1, np.int32)

@@ -86,7 +86,7 @@ def test_category(category: str, name: str) -> None:
         (
             "other",
             "cudaEventRecord cudaEventQuery cudaStreamWaitEvent cudaGetDevice cudaFuncSetAttribute"
-            " cudaStreamIsCapturing cudaPeekAtLastError hipGetDevicePropertiesR0600 cudaOccupancyMaxActiveBlocksPerMultiprocessor"
+            " cudaStreamIsCapturing cudaPeekAtLastError hipGetDevicePropertiesR0600"
             " cuEventRecord cudaStreamCreateWithFlags cuMemGetInfo_v2 cudaMemGetInfo",
         ),
     ],
