@@ -9,5 +9,6 @@ ANALYSES: dict[str, str] = {
     "iterations": "inspector.analysis.iterations:iterations",
     "kernels": "inspector.analysis.kernels:kernels",
     "launch": "inspector.analysis.launch:launches",
+    "recoverable": "inspector.analysis.recoverable:recoverable",
 }
 """Name of each analysis and where it stands, imported at first use."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from inspector.analysis.causes import CAUSES, Causes, DeviceSlices
+from inspector.analysis.causes import CAUSES, LAUNCH_OVERHEAD, UNATTRIBUTED, Causes, DeviceSlices
 from inspector.analysis.gaps import Gaps
 from inspector.analysis.iterations import Iterations
 from inspector.analysis.sums import sum_by
@@ -19,9 +19,11 @@ from inspector.trace.work import Work
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
 
-By = Literal["cause", "host", "kernel", "iteration"]
+By = Literal["cause", "host", "kernel", "iteration", "class"]
 Int = npt.NDArray[np.int64]
 UNMARKED = "unmarked"
+# The three classes of Holistic Trace Analysis, so that figures can be held against its own.
+CLASSES: tuple[str, ...] = ("host wait", "kernel wait", "other")
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,9 @@ def iterations_of_gaps(trace: Trace, device: int) -> npt.NDArray[np.int32]:
 def _keys(trace: Trace, device: int, slices: DeviceSlices, by: By) -> Int:
     if by == "cause":
         return slices.cause.astype(np.int64)
+    if by == "class":
+        kernel_wait = (slices.cause >= LAUNCH_OVERHEAD) & (slices.cause < UNATTRIBUTED)
+        return np.where(slices.cause == UNATTRIBUTED, 2, kernel_wait).astype(np.int64)
     if by == "host":
         return slices.host.astype(np.int64)
     of_gap = next_names(trace, device) if by == "kernel" else iterations_of_gaps(trace, device)
@@ -132,6 +137,8 @@ def _keys(trace: Trace, device: int, slices: DeviceSlices, by: By) -> Int:
 def _label(trace: Trace, by: By, key: int) -> str:
     if by == "cause":
         return CAUSES[key]
+    if by == "class":
+        return CLASSES[key]
     if by == "iteration":
         return f"iteration {trace.index(Iterations).number[key]}" if key >= 0 else "outside iterations"
     return trace.names[key] if key >= 0 else (UNMARKED if by == "host" else "end of the trace")

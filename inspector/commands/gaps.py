@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--by",
-        choices=("gap", "cause", "host", "kernel", "iteration"),
-        help="one row per gap (json and csv by default), or idle added up (text: by cause by default)",
+        choices=("gap", "cause", "host", "kernel", "iteration", "class"),
+        help="one row per gap (default of json and csv), or idle added up (text: by cause); class: the three of HTA",
     )
 
 

@@ -80,6 +80,7 @@ def summary(trace: Trace, devices: list[int], window: Window | None = None) -> d
 def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
     from inspector.analysis.busy import busy
     from inspector.analysis.completeness import verdict
+    from inspector.analysis.recoverable import recoverable
     from inspector.analysis.rollup import idle_by_cause
 
     figures, trust = busy(trace, device, window), verdict(trace, device)
@@ -93,6 +94,10 @@ def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
         "work": figures.work,
         "gaps": figures.gaps,
         "idle_by_cause_ns": idle_by_cause(trace, device, figures.span),
+        "recoverable_estimate": [
+            {"cause": each.cause, "ns": each.total_ns, "from": each.basis}
+            for each in recoverable(trace, device, figures.span)
+        ],
         "kernel_busy_ns": figures.kernel_ns,
         "copy_busy_ns": figures.copy_ns,
         "copy_overlap_ns": figures.overlap_ns,

@@ -177,7 +177,7 @@ def test_every_idle_nanosecond_has_the_cause_of_the_definition(trace: Trace, bou
 
 
 @settings(max_examples=60, deadline=None)
-@given(traces(), st.sampled_from(["cause", "host", "kernel", "iteration"]), st.integers(0, 50), st.booleans())
+@given(traces(), st.sampled_from(["cause", "host", "kernel", "iteration", "class"]), st.integers(0, 50), st.booleans())
 def test_each_rollup_sums_to_all_idle(trace: Trace, by: Any, min_ns: int, cut: bool) -> None:
     window = Window(40, 200) if cut else None
     for device in range(len(trace["devices"])):
