@@ -1,0 +1,264 @@
+"""The one thing that views share: the open trace, what is selected in it, and the span that is in view.
+
+Setting an equal value is silent, which is what ends signal loops.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Signal
+
+from inspector.trace.selection import NOTHING, Selection, Window
+from ui.history import History
+from ui.questions import Asker, Failure, Question
+from ui.settings import SettingsFile
+
+if TYPE_CHECKING:
+    from inspector.readers.reader import Progress
+    from inspector.trace.trace import Trace
+
+SHORTEST_NS = 10
+_EMPTY = Window(0, 0)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A marked instant (`start` == `end`) or span, ns. Only `kept` ones come back with the trace."""
+
+    start: int
+    end: int
+    label: str = ""
+    kept: bool = True
+
+
+class Session(QObject):
+    """Trace, selection, visible window and marks; every change is announced by one signal.
+
+    `device` is the row of devices that figures and tables are about: the one selected last, at first the first with
+    work; -1 without devices. `opening` are the paths being read, with `progress`; `failure` says why the last opening
+    failed.
+    """
+
+    trace_changed = Signal()
+    selection_changed = Signal()
+    window_changed = Signal()
+    marks_changed = Signal()
+    opening_changed = Signal()
+
+    def __init__(self, asker: Asker, settings: SettingsFile, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.asker = asker
+        self.settings = settings
+        self.trace: Trace | None = None
+        self.device = -1
+        self.marks: tuple[Mark, ...] = ()
+        self.opening: tuple[str, ...] = ()
+        self.progress: Progress | None = None
+        self.failure: Failure | None = None
+        self._selections: History[Selection] = History(NOTHING)
+        self._windows: History[Window] = History(_EMPTY)
+        self._fingerprint = ""
+
+    @property
+    def selection(self) -> Selection:
+        """What is selected."""
+        return self._selections.present
+
+    @property
+    def window(self) -> Window:
+        """The visible span of time; empty without a trace."""
+        return self._windows.present
+
+    @property
+    def whole(self) -> Window:
+        """The span of the whole trace; empty without a trace."""
+        return Window(0, max(self.trace.end_ns, 1)) if self.trace is not None else _EMPTY
+
+    def open(self, paths: Sequence[str | os.PathLike[str]]) -> None:
+        """Read `paths` (several are the ranks of one job) in the pool; the trace that is open stays until then."""
+        self._stop_opening()
+        self.opening = tuple(str(Path(path).absolute()) for path in paths)
+        self.progress, self.failure = None, None
+        self.opening_changed.emit()
+        question = Question(_read, self.opening, self.opening, reports=True)
+        self.asker.ask(("open", self.opening), question, self._opened, self._failed, self._moved)
+
+    def cancel_opening(self) -> None:
+        """Stop reading; the trace that was open stays."""
+        self._stop_opening()
+        self.opening_changed.emit()
+
+    def dismiss_failure(self) -> None:
+        """The user has read why the last opening failed."""
+        self.failure = None
+        self.opening_changed.emit()
+
+    def set_trace(self, trace: Trace | None) -> None:
+        """Show `trace`, arranged as it was left the last time; None closes the one that is open."""
+        self._keep_window()
+        self.trace = trace
+        self._selections, self._windows = History(NOTHING), History(_EMPTY)
+        self.marks, self.device, self._fingerprint = (), -1, ""
+        if trace is not None:
+            self._fingerprint = fingerprint(trace.info.paths)
+            self.device = _first_device(trace)
+            self._windows = History(self._clipped(_window(self.arrangement("window")) or self.whole))
+            self.marks = tuple(_marks(self.arrangement("marks")))
+        self.trace_changed.emit()
+
+    def select(self, selection: Selection) -> None:
+        """Select that; an equal selection is silent."""
+        if selection == self.selection:
+            return
+        self._selections.go(selection)
+        self._selected()
+
+    def undo_selection(self) -> None:
+        """The selection before this one."""
+        if self._selections.back():
+            self._selected()
+
+    def redo_selection(self) -> None:
+        """The selection that was undone last."""
+        if self._selections.forward():
+            self._selected()
+
+    def clear_selection(self) -> None:
+        """Select nothing."""
+        self.select(NOTHING)
+
+    def look(self, window: Window, remember: bool = True) -> None:
+        """Bring `window` into view, moved and cut so that it lies in the trace. Without `remember` Backspace skips it.
+
+        Steps of one movement are not remembered, its first one is.
+        """
+        window = self._clipped(window)
+        if window == self.window:
+            return
+        if remember:
+            self._windows.go(window)
+        else:
+            self._windows.present = window
+        self.window_changed.emit()
+
+    def fit(self) -> None:
+        """Bring the whole trace into view."""
+        self.look(self.whole)
+
+    def back(self) -> None:
+        """The view before this one."""
+        if self._windows.back():
+            self.window_changed.emit()
+
+    def forward(self) -> None:
+        """The view that `back` left."""
+        if self._windows.forward():
+            self.window_changed.emit()
+
+    def set_marks(self, marks: Sequence[Mark]) -> None:
+        """Replace the marks; those to keep are kept with the trace."""
+        if tuple(marks) == self.marks:
+            return
+        self.marks = tuple(marks)
+        self.arrange("marks", [[mark.start, mark.end, mark.label] for mark in self.marks if mark.kept])
+        self.marks_changed.emit()
+
+    def arrangement(self, what: str) -> Any:
+        """What a view kept for this trace under that name (JSON values); None when it kept nothing."""
+        return self.settings.values.arrangements.get(self._fingerprint, {}).get(what)
+
+    def arrange(self, what: str, value: Any) -> None:
+        """Keep a JSON value for this trace, e.g. the tracks that are pinned."""
+        if not self._fingerprint:
+            return
+        arrangements = self.settings.values.arrangements
+        kept = arrangements.pop(self._fingerprint, {})
+        kept[what] = value
+        arrangements[self._fingerprint] = kept
+        self.settings.save()
+
+    def close(self) -> None:
+        """Keep what is to be kept."""
+        self._stop_opening()
+        self._keep_window()
+
+    def _selected(self) -> None:
+        if self.selection.device is not None:
+            self.device = self.selection.device
+        self.selection_changed.emit()
+
+    def _keep_window(self) -> None:
+        if self.trace is not None and self.window.length:
+            kept = None if self.window == self.whole else [self.window.start, self.window.end]
+            if kept != self.arrangement("window"):
+                self.arrange("window", kept)
+
+    def _clipped(self, window: Window) -> Window:
+        whole = self.whole
+        length = min(max(window.length, SHORTEST_NS), whole.length)
+        start = min(max(window.start, whole.start), whole.end - length)
+        return Window(start, start + length)
+
+    def _stop_opening(self) -> None:
+        if self.opening:
+            self.asker.forget(("open", self.opening))
+        self.opening, self.progress = (), None
+
+    def _moved(self, progress: Progress) -> None:
+        self.progress = progress
+        self.opening_changed.emit()
+
+    def _opened(self, trace: Trace) -> None:
+        self.settings.remember(self.opening)
+        self.opening, self.progress = (), None
+        self.set_trace(trace)
+        self.opening_changed.emit()
+
+    def _failed(self, failure: Failure) -> None:
+        self.opening, self.progress, self.failure = (), None, failure
+        self.opening_changed.emit()
+
+
+def fingerprint(paths: Sequence[str]) -> str:
+    """Names a trace by its files, so that its arrangement is found again; 16 hexadecimal digits."""
+    resolved = "\0".join(str(Path(path).resolve()) for path in paths)
+    return hashlib.blake2b(resolved.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+
+
+def _read(*paths: str, report: Any) -> Trace:
+    from inspector.readers import open_trace
+    from inspector.trace.work import Work
+
+    trace = open_trace(*paths, report=report)
+    # Everything needs it, the GUI thread first: it is built where waiting shows as progress.
+    trace.index(Work)
+    return trace
+
+
+def _first_device(trace: Trace) -> int:
+    from inspector.trace.work import Work
+
+    busy = [work.device for work in trace.index(Work).devices if len(work)]
+    return busy[0] if busy else min(len(trace["devices"]), 1) - 1
+
+
+def _window(kept: object) -> Window | None:
+    if isinstance(kept, list) and len(kept) == 2 and all(type(time) is int for time in kept):
+        return Window(*kept)
+    return None
+
+
+def _marks(kept: object) -> list[Mark]:
+    if not isinstance(kept, list):
+        return []
+    return [
+        Mark(*each)
+        for each in kept
+        if isinstance(each, list) and len(each) == 3 and type(each[0]) is type(each[1]) is int and type(each[2]) is str
+    ]

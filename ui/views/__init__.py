@@ -1,0 +1,21 @@
+"""The views, by dotted name, imported when the first trace is shown. The first is the middle of the window."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ui.views.view import View
+
+VIEWS: tuple[str, ...] = (
+    "ui.views.gaps.Gaps",
+    "ui.views.kernels.Kernels",
+)
+
+
+def view_class(name: str) -> type[View]:
+    """The class behind a dotted name of VIEWS."""
+    module, _, attribute = name.rpartition(".")
+    found: type[View] = getattr(importlib.import_module(module), attribute)
+    return found

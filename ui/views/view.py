@@ -1,0 +1,156 @@
+"""What every view has in common: it states a question, the answer is brought, and it paints.
+
+A view has no thread, timer, lock or file access, and knows no other view: what it shows to the others it puts into the
+session. A subclass sets ID, TITLE and NEEDS, builds its widgets into `self.content`, and gives `question` and
+`show_answer`; the states (no trace, waiting, no data, error, answer) are kept here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QStackedLayout, QWidget
+
+from inspector.trace.selection import Selection, Window
+from inspector.trace.trace import Trace
+from ui.export import Rows
+from ui.questions import Asker, Failure, Question
+from ui.session import Session
+from ui.settings import SettingsFile
+from ui.theme import Theme
+from ui.widgets.message import Message
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a view may lean on."""
+
+    session: Session
+    asker: Asker
+    theme: Theme
+    settings: SettingsFile
+
+
+class State(Enum):
+    """What a view shows."""
+
+    NO_TRACE = "no trace"
+    WAITING = "waiting"
+    NO_DATA = "no data"
+    ERROR = "error"
+    ANSWER = "answer"
+
+
+@dataclass(frozen=True)
+class Need:
+    """Rows in at least one of `tables`; `sentence` says what is not shown without them."""
+
+    tables: tuple[str, ...]
+    sentence: str
+
+
+class View(QWidget):
+    """Base of all views. Build the widgets in `__init__`, as children of `self.content`, after `super().__init__`.
+
+    `ID` names it in settings, actions and exports; `TITLE` is what people read. Views are asked when shown and whenever
+    trace, selection or visible window change; a question with the key of the one before is not asked again.
+    """
+
+    ID: ClassVar[str] = ""
+    TITLE: ClassVar[str] = ""
+    NEEDS: ClassVar[tuple[Need, ...]] = ()
+
+    def __init__(self, host: Host, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.host = host
+        self.session, self.theme = host.session, host.theme
+        self.state = State.NO_TRACE
+        self._asked: Question | None = None
+        self.setObjectName(self.ID)
+        self.setAccessibleName(self.TITLE)
+        self.content = QWidget(self)
+        self.message = Message(host.theme, self)
+        self._stack = QStackedLayout(self)
+        self._stack.addWidget(self.content)
+        self._stack.addWidget(self.message)
+        self.session.trace_changed.connect(self._trace_changed)
+        self.session.selection_changed.connect(self.refresh)
+        self.session.window_changed.connect(self.refresh)
+        self.theme.changed.connect(self.retheme)
+        self._say(State.NO_TRACE, "No trace is open", "Open one with Ctrl+O, or drop a file here.")
+
+    def question(self, trace: Trace, selection: Selection, window: Window) -> Question | None:
+        """What this view wants to know now; cheap and pure. None: nothing but what it already has."""
+        raise NotImplementedError
+
+    def show_answer(self, answer: Any) -> None:
+        """Paint what the question's function returned."""
+        raise NotImplementedError
+
+    def retheme(self) -> None:
+        """The theme or the type size has changed. Style sheet and default font are in force already."""
+        self.update()
+
+    def rows_for_copy(self) -> Rows | None:
+        """The numbers behind the picture, those selected where rows can be; None when there are none to give."""
+        return None
+
+    def picture(self) -> QWidget:
+        """The widget that is exported as a picture."""
+        return self.content
+
+    def refresh(self) -> None:
+        """Ask, if there is something new to ask. Called by the session's signals; call it when an option changed."""
+        trace = self.session.trace
+        if trace is None or not self.isVisible() or self.state is State.NO_DATA:
+            return
+        question = self.question(trace, self.session.selection, self.session.window)
+        if question is None or (self._asked is not None and question.key == self._asked.key):
+            return
+        self._asked = question
+        if self.state is not State.ANSWER:
+            self._say(State.WAITING, "Working…")
+        self.host.asker.ask(self, question, self._answered, self._failed)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Ask what was not asked while nobody looked."""
+        super().showEvent(event)
+        self.refresh()
+
+    def _trace_changed(self) -> None:
+        self.host.asker.forget(self)
+        self._asked = None
+        trace = self.session.trace
+        if trace is None:
+            self._say(State.NO_TRACE, "No trace is open", "Open one with Ctrl+O, or drop a file here.")
+            return
+        for need in self.NEEDS:
+            if not any(len(trace[table]) for table in need.tables):
+                how = [trace.info.missing[table] for table in need.tables if table in trace.info.missing]
+                self._say(State.NO_DATA, need.sentence, " ".join(dict.fromkeys(how)))
+                return
+        self._say(State.WAITING, "Working…")
+        self.refresh()
+
+    def _answered(self, answer: Any) -> None:
+        self.show_answer(answer)
+        self.state = State.ANSWER
+        self._stack.setCurrentWidget(self.content)
+
+    def _failed(self, failure: Failure) -> None:
+        headline = "This could not be worked out" if failure.report else failure.line
+        self._say(State.ERROR, headline, failure.line if failure.report else "", failure.report)
+
+    def _say(self, state: State, headline: str, sentence: str = "", report: str = "") -> None:
+        self.state = state
+        self.message.say(headline, sentence, report)
+        self._stack.setCurrentWidget(self.message)
+
+    def paint_background(self) -> None:
+        """Give the content the surface's colour."""
+        self.content.setObjectName("panel")
+        self.content.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)

@@ -1,0 +1,1 @@
+"""Small widgets that know the theme and nothing of traces."""
