@@ -62,7 +62,7 @@ class Trace:
         self.generation = generation
         self._tables = {name: tables.get(name) or Table(name) for name in SCHEMAS}
         self._indexes: dict[type, object] = {}
-        self._building = threading.RLock()
+        self._building: dict[type, threading.RLock] = {}
 
     def __getitem__(self, table: str) -> Table:
         return self._tables[table]
@@ -73,8 +73,13 @@ class Trace:
         return self._tables
 
     def index(self, kind: type[T]) -> T:
-        """The index of that class, built on first use (by one thread, others wait)."""
-        with self._building:
+        """The index of that class, built on first use (by one thread; others that want the same one wait)."""
+        found = self._indexes.get(kind)
+        if found is not None:
+            return found  # type: ignore[return-value]
+        # A lock each, so that a picture never waits for an analysis that it does not need. Indexes that need each other
+        # form no circle, so neither do threads that wait.
+        with self._building.setdefault(kind, threading.RLock()):
             found = self._indexes.get(kind)
             if found is None:
                 found = self._indexes[kind] = kind.build(self)  # type: ignore[attr-defined]
@@ -91,9 +96,9 @@ class Trace:
         return self.info.duration_ns
 
     def device_of(self, streams: Array) -> Array:
-        """Rows of devices for rows of streams."""
-        devices = self._tables["streams"]["device"]
-        return devices[streams] if len(devices) else np.empty(0, np.int32)
+        """Rows of devices for rows of streams, int32; -1 for -1."""
+        # One more entry at the end answers for -1.
+        return np.append(self._tables["streams"]["device"], np.int32(-1))[streams]
 
     def device_name(self, device: int) -> str:
         """'GPU 0 · NVIDIA H100' for a row of devices."""

@@ -1,0 +1,165 @@
+"""What each colour and pattern means: the single source for every view, the legend and the report.
+
+An *ink* is a meaning with a colour in both themes and a pattern. Pictures hold ink numbers, never colours. Hues are
+Paul Tol's (bright and muted), which stay apart for the common colour-vision deficiencies; in the dark theme the deepest
+ones are lifted so that they stand out from the ground.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.analysis.categories import CATEGORIES
+from inspector.analysis.causes import CAUSES
+
+Theme = Literal["light", "dark"]
+Pattern = Literal["solid", "dots", "hatch"]
+
+
+@dataclass(frozen=True)
+class Ink:
+    """One meaning: its name in the legend, its colour ('#rrggbb') in each theme, and its pattern."""
+
+    name: str
+    light: str
+    dark: str
+    pattern: Pattern = "solid"
+
+    def colour(self, theme: Theme) -> str:
+        """'#rrggbb' in that theme."""
+        return self.light if theme == "light" else self.dark
+
+
+_CATEGORY_COLOURS: dict[str, tuple[str, str]] = {
+    "attention": ("#4477AA", "#5B92CC"),
+    "GEMM": ("#228833", "#36A34A"),
+    "MoE": ("#66CCEE", "#66CCEE"),
+    "collectives": ("#EE6677", "#EE6677"),
+    "norm": ("#BBBBBB", "#A3A7AD"),
+    "sampling": ("#AA3377", "#C9559A"),
+    "KV copy": ("#CCBB44", "#CCBB44"),
+    "memory": ("#DDCC77", "#DDCC77"),
+    "other": ("#888888", "#7D828A"),
+}
+_CAUSE_COLOURS: dict[str, tuple[str, str, Pattern]] = {
+    "no requests": ("#D3D6DA", "#4B5058", "dots"),
+    "sync": ("#882255", "#B0417C", "solid"),
+    "allocation": ("#A8324F", "#C4506C", "solid"),
+    "module load": ("#BD4A48", "#D0605C", "solid"),
+    "launching": ("#CC5A3F", "#DC6E50", "solid"),
+    "os blocked": ("#D96A38", "#E67C48", "solid"),
+    "gc": ("#E47C34", "#EE8C42", "solid"),
+    "host code": ("#EE7733", "#F59A55", "solid"),
+    "launch overhead": ("#EECC66", "#EECC66", "solid"),
+    "graph internal": ("#332288", "#6C5CC8", "solid"),
+    "waiting for a peer": ("#3D4FA3", "#5E76D2", "solid"),
+    "stream dependency": ("#4A78B5", "#5F93D3", "solid"),
+    "device busy elsewhere": ("#62A0C8", "#6FB2DC", "solid"),
+    "queue latency": ("#88CCEE", "#88CCEE", "solid"),
+    "unattributed": ("#B4B8BE", "#6A7079", "hatch"),
+}
+# What is neither a kernel category nor a cause. Structure is grey; calls that cause idle time have the cause's ink.
+_OTHERS: tuple[Ink, ...] = (
+    Ink("busy", "#5A6472", "#9AA5B4"),
+    Ink("whole graph", "#6B7A8F", "#8496AE", "hatch"),
+    Ink("graph launch", "#39424E", "#C4CCD6"),
+    Ink("other call", "#A9AFB8", "#5E656F"),
+    Ink("range", "#C9CED6", "#464C55"),
+    Ink("range, nested", "#B7BEC8", "#525963"),
+    Ink("operator", "#BFC9CF", "#414C53"),
+    Ink("python", "#D0CCC2", "#4A4740"),
+    Ink("iteration", "#C3C9D2", "#4A515C"),
+    Ink("context iteration", "#A9A0CE", "#6F649C"),
+    Ink("generation iteration", "#9CC3B4", "#4F7D6E"),
+    Ink("mixed iteration", "#CDB891", "#8A764E"),
+    Ink("profiler", "#E3B9C0", "#6B3D45", "hatch"),
+)
+
+INKS: tuple[Ink, ...] = (
+    *(Ink(name, *_CATEGORY_COLOURS[name]) for name in CATEGORIES),
+    *(Ink(name, *_CAUSE_COLOURS[name]) for name in CAUSES),
+    *_OTHERS,
+)
+"""All inks. `ink`, `category_ink` and `cause_ink` give their numbers."""
+
+_NUMBERS = {entry.name: number for number, entry in enumerate(INKS[len(CATEGORIES) :], len(CATEGORIES))}
+
+
+def category_ink(category: int) -> int:
+    """Ink of an index into CATEGORIES."""
+    return category
+
+
+def cause_ink(cause: int) -> int:
+    """Ink of an index into CAUSES."""
+    return len(CATEGORIES) + cause
+
+
+def ink(name: str) -> int:
+    """Ink of a cause or of one of the other meanings by its name; KeyError for a stranger."""
+    return _NUMBERS[name]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The neutral colours that carry everything else, and the one accent for what is selected; '#rrggbb' each."""
+
+    ground: str
+    panel: str
+    header: str
+    line: str
+    faint: str
+    text: str
+    dim: str
+    accent: str
+    curve: str
+    curve_second: str
+
+
+STRUCTURE: dict[Theme, Structure] = {
+    "light": Structure(
+        ground="#FFFFFF",
+        panel="#F5F6F8",
+        header="#ECEEF1",
+        line="#DADDE2",
+        faint="#EFF1F4",
+        text="#22272E",
+        dim="#6C7480",
+        accent="#0B66D6",
+        curve="#44708F",
+        curve_second="#B0703A",
+    ),
+    "dark": Structure(
+        ground="#17191D",
+        panel="#1E2126",
+        header="#262A30",
+        line="#343940",
+        faint="#1F2328",
+        text="#E4E7EB",
+        dim="#969EA9",
+        accent="#5AA9FF",
+        curve="#7FB0D0",
+        curve_second="#D69C66",
+    ),
+}
+
+
+def rgb(colour: str) -> tuple[int, int, int]:
+    """(red, green, blue) of '#rrggbb', 0 to 255."""
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def colours(theme: Theme) -> npt.NDArray[np.uint8]:
+    """(inks, 3) uint8: red, green, blue of every ink."""
+    return np.array([rgb(entry.colour(theme)) for entry in INKS], np.uint8)
+
+
+def text_on(colour: str) -> str:
+    """Black or white, whichever reads better on '#rrggbb'."""
+    red, green, blue = ((value / 255) ** 2.2 for value in rgb(colour))
+    light = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "#FFFFFF" if light < 0.32 else "#15181C"

@@ -1,0 +1,268 @@
+"""What stands in each track: disjoint lanes of records, made from the trace when a track is first looked at."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.analysis.busy import Unions
+from inspector.analysis.calls import CallKinds, by_name, is_gc
+from inspector.analysis.categories import Categories
+from inspector.analysis.causes import Causes
+from inspector.analysis.iterations import Iterations
+from inspector.picture.lanes import lanes
+from inspector.picture.palette import category_ink, cause_ink, ink
+from inspector.picture.tracks import HOST_TABLES, Track
+from inspector.trace.nesting import nest
+from inspector.trace.pyramid import Pyramid
+from inspector.trace.schema import RANGE_KINDS, WORK_TABLES
+from inspector.trace.work import Work
+
+if TYPE_CHECKING:
+    from inspector.trace.trace import Trace
+
+Int = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int32]
+Inks = npt.NDArray[np.uint8]
+
+_CALL_INKS = np.array(
+    [ink(name) for name in ("sync", "allocation", "module load", "launching", "other call")], np.uint8
+)
+_RANGE_INKS = {"operator": "operator", "python": "python"}
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Disjoint records in time order. `table[i]` indexes `sources`, `row[i]` is the row there.
+
+    A source is a table of the schema, or 'busy', 'causes' (row of DeviceSlices), 'iterations' (row of Iterations) or
+    'graph launch' (row is the first node's, in `kernels`).
+    """
+
+    pyramid: Pyramid
+    sources: tuple[str, ...]
+    table: npt.NDArray[np.uint8] | None
+    row: Rows
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def source(self, at: int) -> str:
+        """The source of record `at`."""
+        return self.sources[0 if self.table is None else int(self.table[at])]
+
+    def take(self, rows: npt.NDArray[Any]) -> Lane:
+        """Those records only."""
+        pyramid = Pyramid.of(self.pyramid.start[rows], self.pyramid.ends(rows), self.pyramid.kind[rows])
+        return Lane(pyramid, self.sources, None if self.table is None else self.table[rows], self.row[rows])
+
+    def names(self, trace: Trace) -> Rows:
+        """Name id of every record, -1 none."""
+        found = np.full(len(self), -1, np.int32)
+        for code, source in enumerate(self.sources):
+            if source in trace.tables and "name" in trace[source]:
+                mine = slice(None) if self.table is None else self.table == code
+                found[mine] = trace[source]["name"][self.row[mine]]
+        return found
+
+
+@dataclass(frozen=True)
+class Content:
+    """Lanes of a track from top to bottom; `brackets` are graph launches over a stream's lanes."""
+
+    lanes: tuple[Lane, ...]
+    brackets: tuple[Lane, ...] = ()
+
+
+@dataclass
+class TrackRows:
+    """The content of every track that was asked for so far, and the rows of each table by stream or thread."""
+
+    trace: Trace
+    _content: dict[str, Content] = field(default_factory=dict)
+    _groups: dict[tuple[str, str], tuple[Rows, Int]] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    @classmethod
+    def build(cls, trace: Trace) -> TrackRows:
+        """Nothing is gathered yet: the first picture needs a few tracks only."""
+        return cls(trace)
+
+    def ready(self, track: Track) -> Content | None:
+        """The content if it was made already."""
+        return self._content.get(track.identity)
+
+    def of(self, track: Track) -> Content:
+        """The content of a track, made on first use; from any thread. Counters have none (see picture.curves)."""
+        found = self._content.get(track.identity)
+        if found is not None:
+            return found
+        # Analyses that a track needs are built before the lock is taken: other tracks need not wait for them.
+        if track.kind in ("busy", "causes", "iterations"):
+            content = Content(_MAKERS[track.kind](self.trace, track.key))
+        else:
+            with self._lock:
+                content = self._made(track)
+        return self._content.setdefault(track.identity, content)
+
+    def _made(self, track: Track) -> Content:
+        if track.kind == "stream":
+            return self._stream(track.key)
+        table = next((table for table, kind in HOST_TABLES.items() if kind == track.kind), None)
+        return Content(()) if table is None else Content(self._thread(table, track.key))
+
+    def _rows(self, table: str, column: str, key: int) -> Rows | slice:
+        """Rows of a table where `column` is `key`, ascending; all of them as a slice, which copies nothing."""
+        found = self._groups.get((table, column))
+        if found is None:
+            keys = self.trace[table][column]
+            counts = np.bincount(keys + 1)
+            # Small keys sort by radix, several times faster.
+            small = keys + 1 if len(counts) > 0xFFFF else (keys + 1).astype(np.uint16)
+            order = np.empty(0, np.int32)
+            if np.count_nonzero(counts) > 1:
+                order = np.argsort(small, kind="stable").astype(np.int32)
+            found = self._groups[table, column] = order, np.r_[0, np.cumsum(counts)]
+        order, first = found
+        if key + 2 >= len(first) or first[key + 1] == first[key + 2]:
+            return slice(0, 0)
+        return order[first[key + 1] : first[key + 2]] if len(order) else slice(None)
+
+    def _stream(self, stream: int) -> Content:
+        trace = self.trace
+        parts: list[tuple[npt.NDArray[Any], ...]] = []
+        brackets: list[tuple[Int, Int, Rows]] = []
+        of_name = trace.index(Categories).of_name
+        for code, table in enumerate(WORK_TABLES):
+            rows = self._rows(table, "stream", stream)
+            start, end = trace[table]["start"][rows], trace[table]["end"][rows]
+            if not len(start):
+                continue
+            index = np.arange(len(start), dtype=np.int32) if isinstance(rows, slice) else rows
+            if table == "graphs":
+                # Where the nodes are there too, the launch is a bracket over them.
+                alone = trace.index(Work).counted["graphs"][rows]
+                brackets.append((start[~alone], end[~alone], index[~alone]))
+                start, end, index = start[alone], end[alone], index[alone]
+                inks = np.full(len(start), ink("whole graph"), np.uint8)
+            else:
+                inks = of_name[trace[table]["name"][rows]].astype(np.uint8) + category_ink(0)
+            parts.append((start, end, inks, np.full(len(start), code, np.uint8), index))
+        work = _lanes_of(parts, WORK_TABLES)
+        found = brackets[0] if brackets and len(brackets[0][0]) else self._graph_launches(stream)
+        bracket = _lanes_of([(*found[:2], _same(found, "graph launch"), *_coded(found))], ("graph launch",))
+        return Content(work, bracket)
+
+    def _graph_launches(self, stream: int) -> tuple[Int, Int, Rows]:
+        kernels = self.trace["kernels"]
+        rows = self._rows("kernels", "stream", stream)
+        if "graph_node" not in kernels:
+            return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
+        nodes = np.flatnonzero(kernels["graph_node"][rows] != 0)
+        mine = nodes if isinstance(rows, slice) else rows[nodes]
+        if not len(mine):
+            return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
+        correlation = kernels["correlation"][mine]
+        first = np.flatnonzero(np.r_[True, correlation[1:] != correlation[:-1]])
+        end = np.maximum.reduceat(kernels["end"][mine], first)
+        return kernels["start"][mine[first]], end, mine[first].astype(np.int32)
+
+    def _thread(self, table: str, thread: int) -> tuple[Lane, ...]:
+        trace = self.trace
+        rows = self._rows(table, "thread", thread)
+        columns = trace[table]
+        start, end = columns["start"][rows], columns["end"][rows]
+        index = np.arange(len(start), dtype=np.int32) if isinstance(rows, slice) else rows
+        depth = nest(start, end).depth
+        if table == "host_calls":
+            inks = _CALL_INKS[trace.index(CallKinds).of_row[rows]]
+        elif table == "ranges":
+            inks = self._range_inks(rows, depth)
+        else:
+            inks = np.full(len(start), ink("os blocked" if table == "os_calls" else "profiler"), np.uint8)
+        return _split(start, end, inks, None, index, depth, (table,))
+
+    def _range_inks(self, rows: Rows | slice, depth: Rows) -> Inks:
+        ranges = self.trace["ranges"]
+        inks = np.where(depth % 2 == 1, ink("range, nested"), ink("range")).astype(np.uint8)
+        kinds = ranges["kind"][rows]
+        for kind, name in _RANGE_INKS.items():
+            inks[kinds == RANGE_KINDS.index(kind)] = ink(name)
+        collects = by_name(self.trace.names.texts, ranges["name"], is_gc)
+        inks[collects[ranges["name"][rows]] > 0] = ink("gc")
+        return inks
+
+
+def _busy(trace: Trace, device: int) -> tuple[Lane, ...]:
+    starts, ends = trace.index(Unions).devices[device]["all"]
+    return _single(starts, ends, np.full(len(starts), ink("busy"), np.uint8), "busy")
+
+
+def _causes(trace: Trace, device: int) -> tuple[Lane, ...]:
+    slices = trace.index(Causes).devices[device]
+    return _single(slices.start, slices.end, slices.cause.astype(np.uint8) + cause_ink(0), "causes")
+
+
+def _iterations(trace: Trace, _: int) -> tuple[Lane, ...]:
+    found = trace.index(Iterations)
+    inks = np.full(len(found), ink("iteration"), np.uint8)
+    context, generation = found.context, found.generation
+    inks[(context > 0) & (generation == 0)] = ink("context iteration")
+    inks[(context == 0) & (generation > 0)] = ink("generation iteration")
+    inks[(context > 0) & (generation > 0)] = ink("mixed iteration")
+    order = np.argsort(found.start, kind="stable")
+    rows = order.astype(np.int32)
+    start, end = found.start[order], found.end[order]
+    return _split(start, end, inks[order], None, rows, lanes(start, end), ("iterations",))
+
+
+_MAKERS = {"busy": _busy, "causes": _causes, "iterations": _iterations}
+
+
+def _single(start: Int, end: Int, inks: Inks, source: str) -> tuple[Lane, ...]:
+    rows = np.arange(len(start), dtype=np.int32)
+    return (Lane(Pyramid.of(start, end, inks), (source,), None, rows),) if len(start) else ()
+
+
+def _same(found: tuple[Int, Int, Rows], name: str) -> Inks:
+    return np.full(len(found[0]), ink(name), np.uint8)
+
+
+def _coded(found: tuple[Int, Int, Rows]) -> tuple[npt.NDArray[np.uint8], Rows]:
+    return np.zeros(len(found[0]), np.uint8), found[2]
+
+
+def _lanes_of(parts: list[tuple[npt.NDArray[Any], ...]], sources: tuple[str, ...]) -> tuple[Lane, ...]:
+    """Lanes of records given as (start, end, ink, code, row), each part sorted by start."""
+    if not parts or not sum(len(part[0]) for part in parts):
+        return ()
+    if len(parts) == 1:
+        start, end, inks, code, row = parts[0]
+    else:
+        start, end, inks, code, row = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.argsort(start, kind="stable")
+        start, end, inks, code, row = (column[order] for column in (start, end, inks, code, row))
+    if (code == code[0]).all():
+        return _split(start, end, inks, None, row, lanes(start, end), (sources[int(code[0])],))
+    return _split(start, end, inks, code, row, lanes(start, end), sources)
+
+
+def _split(
+    start: Int,
+    end: Int,
+    inks: Inks,
+    code: npt.NDArray[np.uint8] | None,
+    row: Rows,
+    lane: npt.NDArray[np.int32],
+    sources: tuple[str, ...],
+) -> tuple[Lane, ...]:
+    made = []
+    for number in range(int(lane.max(initial=-1)) + 1):
+        mine = np.flatnonzero(lane == number) if lane.any() else slice(None)
+        codes = None if code is None else code[mine]
+        made.append(Lane(Pyramid.of(start[mine], end[mine], inks[mine]), sources, codes, row[mine]))
+    return tuple(made)

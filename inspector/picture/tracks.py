@@ -1,0 +1,152 @@
+"""The rows of the timeline: which tracks a trace has, in which groups, and what each is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from inspector.trace.schema import WORK_TABLES
+
+if TYPE_CHECKING:
+    from inspector.trace.trace import Trace
+
+Kind = Literal["iterations", "busy", "causes", "stream", "counter", "calls", "ranges", "os", "profiler"]
+HOST_TABLES: dict[str, Kind] = {"host_calls": "calls", "ranges": "ranges", "os_calls": "os", "overheads": "profiler"}
+_KIND_TITLES: dict[Kind, str] = {
+    "calls": "CUDA calls",
+    "ranges": "ranges",
+    "os": "OS calls",
+    "profiler": "profiler",
+}
+
+
+@dataclass(frozen=True)
+class Track:
+    """One track. `key` is a row of devices (busy, causes), streams, series or threads; -1 for iterations. `identity`
+    stays the same when the file is opened again. `group` is the identity of its group.
+    """
+
+    kind: Kind
+    key: int
+    identity: str
+    group: str
+    title: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Tracks that collapse together: a device or a process."""
+
+    identity: str
+    title: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Tracks:
+    """All tracks in their first order: iterations, then each device, then each process's threads.
+
+    Streams and threads without records are left out; `unlisted` counts them.
+    """
+
+    groups: tuple[Group, ...]
+    tracks: tuple[Track, ...]
+    unlisted: int
+
+    @classmethod
+    def build(cls, trace: Trace) -> Tracks:
+        """O(rows) counting per table, nothing else."""
+        groups: list[Group] = []
+        tracks: list[Track] = []
+        if trace.num_work():
+            groups.append(Group("iterations", "Iterations"))
+            tracks.append(Track("iterations", -1, "iterations", "iterations", "iterations", "of the engine"))
+        unlisted = _add_devices(trace, groups, tracks)
+        unlisted += _add_threads(trace, groups, tracks)
+        return cls(tuple(groups), tuple(tracks), unlisted)
+
+
+def _counts(trace: Trace, table: str, column: str, size: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    return np.bincount(trace[table][column] + 1, minlength=size + 1)[1:]
+
+
+def _add_devices(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
+    streams, devices = trace["streams"], trace["devices"]
+    size = len(streams)
+    counts = np.zeros(size, np.int64)
+    for table in WORK_TABLES:
+        counts += _counts(trace, table, "stream", size)
+    several = len(trace["processes"]) > 1
+    for device in range(len(devices)):
+        number = int(devices["number"][device])
+        group = f"device {number}"
+        mine = np.flatnonzero((streams["device"] == device) & (counts > 0)) if size else np.empty(0, np.int64)
+        series = np.flatnonzero(trace["series"]["device"] == device)
+        if not len(mine) and not len(series):
+            continue
+        title = trace.device_name(device)
+        groups.append(Group(group, title, _memory_note(trace, device)))
+        if len(mine):
+            tracks.append(Track("busy", device, f"busy {number}", group, "busy", "share of time with work"))
+            tracks.append(Track("causes", device, f"idle {number}", group, "idle, why", "cause of most idle time"))
+        order = np.lexsort((streams["number"][mine], streams["process"][mine]))
+        for stream in mine[order].tolist():
+            process = int(streams["process"][stream])
+            owner = _process(trace, process)
+            note = owner if several and process >= 0 else f"{int(counts[stream]):,} records"
+            identity = f"stream {number}/{owner}/{int(streams['number'][stream])}"
+            tracks.append(Track("stream", stream, identity, group, trace.stream_name(stream), note))
+        tracks.extend(_counter(trace, int(row), group) for row in series)
+    return int(np.count_nonzero(counts == 0))
+
+
+def _process(trace: Trace, process: int) -> str:
+    """'process 4711'; where several files hold the same number, with its row."""
+    pids = trace["processes"]["pid"]
+    if process < 0:
+        return "process unknown"
+    alone = np.count_nonzero(pids == pids[process]) == 1
+    return f"process {int(pids[process])}" if alone else f"process {int(pids[process])} #{process}"
+
+
+def _memory_note(trace: Trace, device: int) -> str:
+    memory = int(trace["devices"].get("memory", -1)[device])
+    return f"{memory / 2**30:.0f} GiB" if memory > 0 else ""
+
+
+def _counter(trace: Trace, series: int, group: str) -> Track:
+    table = trace["series"]
+    name, unit = trace.names[int(table["name"][series])], trace.names[int(table["unit"][series])]
+    return Track("counter", series, f"counter {group}/{name}", group, name, unit)
+
+
+def _add_threads(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
+    threads, processes = trace["threads"], trace["processes"]
+    size = len(threads)
+    counts = {table: _counts(trace, table, "thread", size) for table in HOST_TABLES}
+    total = sum(counts.values(), np.zeros(size, np.int64))
+    lone = np.flatnonzero(trace["series"]["device"] < 0)
+    for process in range(len(processes)):
+        group = _process(trace, process)
+        mine = np.flatnonzero((threads["process"] == process) & (total > 0)) if size else np.empty(0, np.int64)
+        series = lone[trace["series"]["process"][lone] == process]
+        if not len(mine) and not len(series):
+            continue
+        groups.append(Group(group, trace.process_name(process)))
+        # Threads that launch come first, then the busiest.
+        order = np.lexsort((mine, -total[mine], -counts["host_calls"][mine]))
+        for thread in mine[order].tolist():
+            name = trace.thread_name(thread)
+            for table, kind in HOST_TABLES.items():
+                if counts[table][thread]:
+                    identity = f"{kind} {group}/{int(threads['tid'][thread])}"
+                    tracks.append(Track(kind, thread, identity, group, name, _KIND_TITLES[kind]))
+        tracks.extend(_counter(trace, int(row), group) for row in series)
+    rest = lone[trace["series"]["process"][lone] < 0]
+    if len(rest):
+        groups.append(Group("counters", "Counters"))
+        tracks.extend(_counter(trace, int(row), "counters") for row in rest)
+    return int(np.count_nonzero(total == 0))
