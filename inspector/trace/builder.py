@@ -23,6 +23,9 @@ _FAR_NS = 86_400 * 10**9
 # Nodes of one graph launch that may lie between a kernel and those that contradict its end.
 _LOOK_AHEAD = 256
 _REVERSED, _OUTSIDE, _UNSTAMPED, _CONTRADICTED = range(4)
+# Tables whose rows others refer to and that are sorted; _ROW is a column of ours while they are.
+_REFERRED = {"iterations", "requests"}
+_ROW = " row"
 _NOTE_CODES = ("reversed", "outside", "unstamped", "contradicted")
 
 
@@ -90,7 +93,9 @@ class Builder:
     def add(self, table: str, /, **columns: npt.ArrayLike) -> None:
         """Append rows: one array per column of the schema, of equal length, scalars repeated.
 
-        Optional columns may be left out, but then from every chunk of that table. Raises KeyError, ValueError.
+        Optional columns may be left out; rows of a chunk that has none hold 0, NaN or NEVER where another has some.
+        What refers to iterations or requests holds their rows in the order in which they were added. Raises KeyError,
+        ValueError.
         """
         schema = SCHEMAS[table]
         length = max((len(v) for v in columns.values() if not np.isscalar(v) and np.ndim(v)), default=1)  # type: ignore[arg-type]
@@ -133,11 +138,14 @@ class Builder:
                     key: np.array([row[key] for row in rows.rows], SCHEMAS[name].column(key).dtype)
                     for key in rows.rows[0]
                 }
+        added = {name: _number_rows(tables[name]) for name in _REFERRED & set(tables)}
         for name in list(tables):
             if "start" in tables[name] and "end" in tables[name] and name != "rejected":
                 self._check(name, tables[name], session_start)
         for name, columns in tables.items():
             _sort(name, columns)
+        for name, count in added.items():
+            _follow_rows(tables, name, count)
         if "kernels" in tables:
             self._contradicted(tables["kernels"])
         if self._chunks["rejected"]:
@@ -170,7 +178,10 @@ class Builder:
             for chunk, length in zip(chunks, lengths, strict=True):
                 part = chunk.pop(column.name, None)
                 if part is None:
-                    part = np.full(length, 0 if column.dtype[0] in "iu" else np.nan, column.dtype)
+                    if not column.optional:
+                        raise ValueError(f"{table}.{column.name} is not optional")
+                    none = NEVER if column.may_be_never else 0 if column.dtype[0] in "iu" else np.nan
+                    part = np.full(length, none, column.dtype)
                 parts.append(part)
             # One column at a time, so that a big table is never held twice.
             columns[column.name] = np.concatenate(parts, dtype=column.dtype)
@@ -226,6 +237,25 @@ class Builder:
             same_launch = (correlation[rows] == correlation[mine]) & (node[rows] != 0) & (node[mine] != 0)
             wrong[mine] = np.count_nonzero(~same_launch) >= 3
         self._drop("kernels", columns, wrong, _CONTRADICTED)
+
+
+def _number_rows(columns: dict[str, Array]) -> int:
+    """Add the column that tells where each row stood when it was added; how many rows there are."""
+    count = len(next(iter(columns.values())))
+    columns[_ROW] = np.arange(count)
+    return count
+
+
+def _follow_rows(tables: Mapping[str, dict[str, Array]], name: str, count: int) -> None:
+    """Turn references to rows of `name` as they were added into rows as they stand now, -1 for those dropped."""
+    old = tables[name].pop(_ROW)
+    # One more entry at the end answers for -1.
+    now = np.full(count + 1, -1, np.int32)
+    now[old] = np.arange(len(old))
+    for other, columns in tables.items():
+        for column in SCHEMAS[other].columns:
+            if column.refers == name:
+                columns[column.name] = now[columns[column.name]]
 
 
 def _sort(name: str, columns: dict[str, Array]) -> None:

@@ -15,7 +15,7 @@ class Column:
     """One column: numpy `dtype`, `unit` (empty for ids), what it means.
 
     `optional` ones may be absent from a table. `refers` is "names" or the table whose rows the column holds. In a time
-    column that `may_be_never`, NEVER stands where there is no time.
+    column that `may_be_never`, NEVER stands where there is no time. Values are in [0, `below`) where that is given.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Column:
     optional: bool = False
     refers: str = ""
     may_be_never: bool = False
+    below: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,9 @@ class TableSchema:
         raise KeyError(f"{self.name}.{name}")
 
 
+RANGE_KINDS: tuple[str, ...] = ("nvtx", "nvtx start/end", "annotation", "operator", "python", "other")
+REJECTIONS: tuple[str, ...] = ("ends before it starts", "outside the session", "no time stamp", "end contradicted")
+
 _START = Column("start", "int64", "ns", "when it began")
 _END = Column("end", "int64", "ns", "when it ended (exclusive)")
 _NAME = Column("name", "int32", "", "name id", refers="names")
@@ -54,7 +58,7 @@ _NODE = Column("graph_node", "int64", "", "CUDA graph node that ran; 0 not from 
 _CONTEXT = Column("context", "int32", "", "CUDA context number", optional=True)
 _BYTES = Column("bytes", "int64", "bytes", "bytes moved or set; -1 unknown")
 
-TABLES: tuple[TableSchema, ...] = (
+_RECORDS: tuple[TableSchema, ...] = (
     TableSchema(
         "devices",
         "GPUs, one row each",
@@ -214,7 +218,7 @@ TABLES: tuple[TableSchema, ...] = (
             _END,
             _THREAD,
             _NAME,
-            Column("kind", "int8", "", "index into RANGE_KINDS"),
+            Column("kind", "int8", "", "index into RANGE_KINDS", below=len(RANGE_KINDS)),
             Column("domain", "int32", "", "name id of the NVTX domain or the category; -1 default", refers="names"),
             Column("payload", "float64", "", "numeric payload; NaN none", optional=True),
             Column("correlation", "int64", "", "external id that links operators to work; 0 none", optional=True),
@@ -335,14 +339,18 @@ TABLES: tuple[TableSchema, ...] = (
         ),
         "time",
     ),
+)
+
+TABLES: tuple[TableSchema, ...] = (
+    *_RECORDS,
     TableSchema(
         "rejected",
         "records found wrong, kept out of every sum",
         (
             _START,
             _END,
-            Column("table", "int8", "", "index into TABLES of the table that it was for"),
-            Column("reason", "int8", "", "index into REJECTIONS"),
+            Column("table", "int8", "", "index into TABLES of the table that it was for", below=len(_RECORDS)),
+            Column("reason", "int8", "", "index into REJECTIONS", below=len(REJECTIONS)),
             _NAME,
             _STREAM,
             _THREAD,
@@ -353,5 +361,3 @@ TABLES: tuple[TableSchema, ...] = (
 NEVER = -(2**63)
 SCHEMAS: dict[str, TableSchema] = {table.name: table for table in TABLES}
 WORK_TABLES: tuple[str, ...] = ("kernels", "memcpys", "memsets", "graphs")
-RANGE_KINDS: tuple[str, ...] = ("nvtx", "nvtx start/end", "annotation", "operator", "python", "other")
-REJECTIONS: tuple[str, ...] = ("ends before it starts", "outside the session", "no time stamp", "end contradicted")

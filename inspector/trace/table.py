@@ -20,7 +20,7 @@ class Table:
     def __init__(self, name: str, columns: Mapping[str, Array] | None = None) -> None:
         self.schema: TableSchema = SCHEMAS[name]
         given = dict(columns or {})
-        self._columns: dict[str, Array] = {}
+        found: dict[str, Array] = {}
         length = len(next(iter(given.values()))) if given else 0
         for column in self.schema.columns:
             values = given.pop(column.name, None)
@@ -32,9 +32,10 @@ class Table:
                 values = np.empty(0, column.dtype)
             if len(values) != length:
                 raise ValueError(f"{name}.{column.name} has {len(values)} rows, not {length}")
-            self._columns[column.name] = np.asarray(values, column.dtype)
+            found[column.name] = np.asarray(values, column.dtype)
         if given:
             raise KeyError(f"{name} has no column {', '.join(given)}")
+        self._columns: Mapping[str, Array] = found
         self._length = length
 
     @property
