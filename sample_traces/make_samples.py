@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sample_traces import runs
+from sample_traces.catalogue import generation_step
 from sample_traces.host import Run
 from sample_traces.metrics import sample
 from sample_traces.nsys_schema import FAMILIES
@@ -112,7 +113,7 @@ def write_sample(sample: Sample, folder: Path) -> Path:
 def big(kernels: int) -> Sample:
     """A decode server of about that many kernels."""
     layers = 32
-    per_iteration = 11 + 10 * layers
+    per_iteration = len(generation_step(layers)) + 3
     run = runs.decode_server(iterations=max(kernels // per_iteration, 12), layers=layers)
     return Sample(f"decode_{kernels}", run, Shape("3.24.14"), (0,), "A long decode server, for benchmarks.")
 

@@ -81,16 +81,10 @@ _TABLES: dict[str, str] = {
     "CUPTI_ACTIVITY_KIND_CUDA_EVENT": f"timestamp:I@3.24 {_PLACE} eventId:I! eventSyncId:I@3.24",
     "CUPTI_ACTIVITY_KIND_RUNTIME": "start:I! end:I! eventClass:I! globalTid:I correlationId:I nameId:I! returnValue:I! "
     "callchainId:I",
-    "CUDA_GRAPH_EVENTS@2.9": "start:I! end:I! eventClass:I! globalTid:I nameId:I! graphNodeId:I!<3.24 "
-    "originalGraphNodeId:I<3.24 graphId:I@3.24 originalGraphId:I@3.24 graphExecId:I@3.24",
-    "CUDA_GRAPH_NODE_EVENTS@3.24": "start:I! end:I! eventClass:I! globalTid:I nameId:I! graphNodeId:I! "
-    "originalGraphNodeId:I",
     "NVTX_EVENTS": "start:I! end:I eventType:I! rangeId:I category:I color:I text:T globalTid:I endGlobalTid:I "
     f"textId:I domainId:I {_VALUES} binaryData:T@3.16.1 eventId:I@3.28",
     "OSRT_API": "start:I! end:I! eventClass:I! globalTid:I correlationId:I<2.9 nameId:I! returnValue:I! nestingLevel:I "
     "callchainId:I! argumentsId:I@3.24",
-    "PROFILER_OVERHEAD": "start:I! end:I! globalTid:I nameId:I! returnValue:I!<3.24 overheadType:I!@3.24",
-    "DIAGNOSTIC_EVENT@3.11.2": "timestamp:I! timestampType:I! source:I! severity:I! text:T! globalPid:I",
     "TARGET_INFO_GPU_METRICS@3.1": "typeId:I! sourceId:I! typeName:T! metricId:I! metricName:T!",
     "GPU_METRICS@3.1": "rawTimestamp:I@3.24 timestamp:I typeId:I! metricId:I! value:I!",
     "ENUM_CUDA_MEMCPY_OPER@2.9": "id:I! name:T label:T",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ VM = 1 << 48
 _MEMORY, _BANDWIDTH, _CLOCK, _SMS = 150_754_820_096, 4_800_000_000_000, 1_980_000_000, 132
 
 Row = dict[str, Any]
+Rows = Iterator[tuple[str, Row]]
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def global_pid(pid: int) -> int:
     return VM | pid << 24
 
 
-def add_target(rows: dict[str, list[Row]], run: Run, shape: Shape, strings: Strings) -> None:
+def target(run: Run, shape: Shape, strings: Strings) -> Rows:
     """GPUs, processes, threads, contexts and streams."""
     processes = [process for process in run.processes.values() if is_written(shape, process.pid)]
     for number in sorted({gpu for process in processes for gpu in process.gpus}):
@@ -67,32 +68,30 @@ def add_target(rows: dict[str, list[Row]], run: Run, shape: Shape, strings: Stri
         row |= {"memoryBandwidth": _BANDWIDTH, "clockRate": _CLOCK, "smCount": _SMS, "uuid": _uuid(number)}
         row |= {"chipName": "GH100", "cuDevice": number, "computeMajor": 9, "computeMinor": 0, "smMajor": 9}
         row |= {"smMinor": 0, "threadsPerWarp": 32, "maxWarpsPerSm": 64, "asyncEngines": 3, "pwGpuId": number}
-        rows["TARGET_INFO_GPU"].append(row)
+        yield "TARGET_INFO_GPU", row
     for process in processes:
-        rows["PROCESSES"].append({"globalPid": global_pid(process.pid), "pid": process.pid, "name": process.name})
+        yield "PROCESSES", ({"globalPid": global_pid(process.pid), "pid": process.pid, "name": process.name})
         for tid, name in process.threads.items():
-            rows["ThreadNames"].append(
-                {"nameId": strings[name], "priority": 10, "globalTid": global_pid(process.pid) | tid}
-            )
+            yield "ThreadNames", ({"nameId": strings[name], "priority": 10, "globalTid": global_pid(process.pid) | tid})
         for ordinal, gpu in enumerate(process.gpus):
             row = {"gpuId": gpu, "cudaId": ordinal, "pid": process.pid, "uuid": _uuid(gpu), "numMultiprocessors": _SMS}
-            rows["TARGET_INFO_CUDA_DEVICE"].append(row)
+            yield "TARGET_INFO_CUDA_DEVICE", row
             row = {"hwId": 0, "vmId": 1, "processId": process.pid, "deviceId": ordinal, "contextId": 1 + ordinal}
-            rows["TARGET_INFO_CUDA_NULL_STREAM"].append(row | {"streamId": 7})
+            yield "TARGET_INFO_CUDA_NULL_STREAM", row | {"streamId": 7}
             row |= {"nullStreamId": 7, "parentContextId": 0, "isGreenContext": 0, "numMultiprocessors": _SMS}
-            rows["TARGET_INFO_CUDA_CONTEXT_INFO"].append(row)
+            yield "TARGET_INFO_CUDA_CONTEXT_INFO", row
     for stream in run.streams:
         if is_written(shape, stream.process):
             row = {"streamId": stream.number, "hwId": 0, "vmId": 1, "processId": stream.process, "priority": 0}
             row |= {"contextId": stream.context, "flag": 3 if stream.number == 7 else 2}
-            rows["TARGET_INFO_CUDA_STREAM"].append(row)
+            yield "TARGET_INFO_CUDA_STREAM", row
 
 
 def _uuid(number: int) -> str:
     return f"{number:08x}-0000-4000-8000-000000000000"
 
 
-def add_metadata(rows: dict[str, list[Row]], run: Run, shape: Shape) -> None:
+def metadata(run: Run, shape: Shape) -> Rows:
     """What the export says of itself and of its session."""
     version, product = shape.family, FAMILIES[shape.family]
     major, minor, micro = (str(part) for part in version_of(version))
@@ -114,7 +113,8 @@ def add_metadata(rows: dict[str, list[Row]], run: Run, shape: Shape) -> None:
         "SIMULATED": SENTENCE,
     }
     for table in ("META_DATA_EXPORT", "EXPORT_META_DATA"):
-        rows[table] = [{"name": name, "value": value} for name, value in exported.items()]
+        for name, value in exported.items():
+            yield table, {"name": name, "value": value}
     mode = "CUDA_GRAPH_TRACE_OPTIONS:MODE"
     prefix = "" if version_of(version) >= (3, 24, 7) else "PROCESS_0:"
     captured = {
@@ -123,13 +123,16 @@ def add_metadata(rows: dict[str, list[Row]], run: Run, shape: Shape) -> None:
     }
     if shape.rank >= 0:
         captured["PROCESS_0:ENVIRONMENT_VARIABLE"] = f"OMPI_COMM_WORLD_RANK={shape.rank}"
-    rows["META_DATA_CAPTURE"] = [{"name": name, "value": value} for name, value in captured.items()]
+    for name, value in captured.items():
+        yield "META_DATA_CAPTURE", {"name": name, "value": value}
     text = start.strftime("%Y-%m-%dT%H:%M:%S")
     row: Row = {"utcEpochNs": EPOCH_NS + shape.shift_ns, "utcTime": text, "localTime": text, "systemClockNs": 10**12}
-    rows["TARGET_INFO_SESSION_START_TIME"].append(row | {"sessionStartCntVctNs": 10**12})
-    rows["ANALYSIS_DETAILS"].append(
-        {"globalVid": VM, "duration": end + 10**6, "startTime": 10**12, "stopTime": 10**12 + end + 10**6}
+    yield "TARGET_INFO_SESSION_START_TIME", row | {"sessionStartCntVctNs": 10**12}
+    yield (
+        "ANALYSIS_DETAILS",
+        ({"globalVid": VM, "duration": end + 10**6, "startTime": 10**12, "stopTime": 10**12 + end + 10**6}),
     )
-    rows["TARGET_INFO_SYSTEM_ENV"].append(
-        {"globalVid": VM, "devStateName": "Simulation", "name": "Simulated", "nameEnum": 0, "value": SENTENCE}
+    yield (
+        "TARGET_INFO_SYSTEM_ENV",
+        ({"globalVid": VM, "devStateName": "Simulation", "name": "Simulated", "nameEnum": 0, "value": SENTENCE}),
     )

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from sample_traces.device import Work
 from sample_traces.host import Run
 from sample_traces.metrics import METRICS
-from sample_traces.nsys_schema import ENUMS, tables_of, version_of
-from sample_traces.nsys_target import VM, Row, Shape, Strings, add_metadata, add_target, global_pid, is_written
+from sample_traces.nsys_schema import ENUMS, Column, tables_of, version_of
+from sample_traces.nsys_target import VM, Row, Rows, Shape, Strings, global_pid, is_written, metadata, target
 from sample_traces.truth import records
 
 _NONE = 0xFFFFFFFF
 _DOMAIN = "TensorRT-LLM"
+
+_BATCH = 5_000
 
 
 def counts(run: Run, shape: Shape) -> dict[str, int]:
@@ -33,31 +35,42 @@ def counts(run: Run, shape: Shape) -> dict[str, int]:
 def write(path: Path, run: Run, shape: Shape) -> None:
     """Write the file anew. Rows of a table are in the order of the simulation, which is not time order."""
     path.unlink(missing_ok=True)
-    tables = tables_of(version_of(shape.family))
-    rows = _rows(run, shape)
-    _shift(rows, shape.shift_ns)
     database = sqlite3.connect(path)
     database.execute(f"PRAGMA page_size = {shape.page_size}")
     database.execute("PRAGMA journal_mode = OFF")
-    for name, columns in tables.items():
-        if not rows[name]:
+    tables = tables_of(version_of(shape.family))
+    waiting: dict[str, list[Row]] = {}
+    for table, row in _shifted(_rows(run, shape), shape.shift_ns):
+        if table not in tables:
             continue
-        kinds = ", ".join(f"{c.name} {c.type}{' NOT NULL' if c.required else ''}" for c in columns)
-        database.execute(f"CREATE TABLE {name} ({kinds})")
-        values = [tuple(row.get(column.name) for column in columns) for row in rows[name]]
-        database.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", values)
+        if table not in waiting:
+            # As in a lazy export, a table without rows is not there.
+            kinds = (f"{c.name} {c.type}{' NOT NULL' if c.required else ''}" for c in tables[table])
+            database.execute(f"CREATE TABLE {table} ({', '.join(kinds)})")
+            waiting[table] = []
+        waiting[table].append(row)
+        if len(waiting[table]) == _BATCH:
+            _insert(database, table, tables[table], waiting[table])
+            waiting[table] = []
+    for table, rows in waiting.items():
+        _insert(database, table, tables[table], rows)
     database.commit()
     database.execute("VACUUM")
     database.close()
 
 
-def _shift(rows: dict[str, list[Row]], shift_ns: int) -> None:
-    for name, table in rows.items():
-        times = ("timestamp",) if name == "GPU_METRICS" else ("start", "end")
-        for row in table if shift_ns else ():
-            for time in times:
-                if time in row:
-                    row[time] -= shift_ns
+def _insert(database: sqlite3.Connection, table: str, columns: Sequence[Column], rows: Sequence[Row]) -> None:
+    names = [column.name for column in columns]
+    values = (tuple(map(row.get, names)) for row in rows)
+    database.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))})", values)
+
+
+def _shifted(rows: Rows, shift_ns: int) -> Rows:
+    for table, row in rows:
+        for time in ("timestamp",) if table == "GPU_METRICS" else ("start", "end"):
+            if time in row:
+                row[time] -= shift_ns
+        yield table, row
 
 
 def _kind(work: Work) -> str:
@@ -73,26 +86,27 @@ def _shown(run: Run, shape: Shape) -> list[tuple[Work, bool]]:
     return shown
 
 
-def _rows(run: Run, shape: Shape) -> dict[str, list[Row]]:
-    rows: dict[str, list[Row]] = defaultdict(list)
+def _rows(run: Run, shape: Shape) -> Rows:
     strings = Strings()
-    _add_calls(rows, run, shape, strings)
-    _add_work(rows, run, shape, strings)
-    _add_waits(rows, run, shape)
-    _add_ranges(rows, run, shape, strings)
-    _add_metrics(rows, run, shape)
-    add_target(rows, run, shape, strings)
-    add_metadata(rows, run, shape)
-    rows["StringIds"] = [{"id": number, "value": text} for text, number in strings.ids.items()]
+    yield from metadata(run, shape)
+    yield from target(run, shape, strings)
+    yield from _calls(run, shape, strings)
+    yield from _work(run, shape, strings)
+    yield from _waits(run, shape)
+    yield from _ranges(run, shape, strings)
+    yield from _metrics(shape)
     for name, entries in ENUMS.items():
-        rows[name] = [{"id": number, "name": key, "label": label} for number, key, label in entries]
-    return rows
+        for number, key, label in entries:
+            yield name, {"id": number, "name": key, "label": label}
+    for text, number in strings.ids.items():
+        yield "StringIds", {"id": number, "value": text}
 
 
-def _add_calls(rows: dict[str, list[Row]], run: Run, shape: Shape, strings: Strings) -> None:
+def _calls(run: Run, shape: Shape, strings: Strings) -> Rows:
     for call in run.calls:
         if call.recorded and is_written(shape, call.process):
-            rows["CUPTI_ACTIVITY_KIND_RUNTIME"].append(
+            yield (
+                "CUPTI_ACTIVITY_KIND_RUNTIME",
                 {
                     "start": call.start,
                     "end": call.end,
@@ -101,13 +115,13 @@ def _add_calls(rows: dict[str, list[Row]], run: Run, shape: Shape, strings: Stri
                     "correlationId": call.correlation,
                     "nameId": strings[call.name],
                     "returnValue": 0,
-                }
+                },
             )
     for item in run.os_calls:
         if is_written(shape, item.process):
             row = {"start": item.start, "end": item.end, "eventClass": 27, "returnValue": 0, "nestingLevel": 0}
             row |= {"globalTid": global_pid(item.process) | item.thread, "callchainId": 0, "argumentsId": 0}
-            rows["OSRT_API"].append(row | {"nameId": strings[item.name]})
+            yield "OSRT_API", row | {"nameId": strings[item.name]}
 
 
 def _place(work: Work) -> Row:
@@ -122,7 +136,7 @@ def _place(work: Work) -> Row:
     }
 
 
-def _add_work(rows: dict[str, list[Row]], run: Run, shape: Shape, strings: Strings) -> None:
+def _work(run: Run, shape: Shape, strings: Strings) -> Rows:
     grid = 0
     for device in run.devices.values():
         for busy in records(device.work, shape.whole_graphs):
@@ -132,14 +146,14 @@ def _add_work(rows: dict[str, list[Row]], run: Run, shape: Shape, strings: Strin
             row = {"start": busy.start, "end": busy.end} | _place(work)
             if shape.whole_graphs and work.graph is not None:
                 number = work.graph.number
-                rows["CUPTI_ACTIVITY_KIND_GRAPH_TRACE"].append(row | {"graphId": number, "graphExecId": number + 1_000})
+                yield "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", row | {"graphId": number, "graphExecId": number + 1_000}
             elif _kind(work) == "kernels":
                 grid += 1
-                rows["CUPTI_ACTIVITY_KIND_KERNEL"].append(row | _kernel(work, grid, strings))
+                yield "CUPTI_ACTIVITY_KIND_KERNEL", row | _kernel(work, grid, strings)
             elif _kind(work) == "memcpys":
-                rows["CUPTI_ACTIVITY_KIND_MEMCPY"].append(row | _copy(work))
+                yield "CUPTI_ACTIVITY_KIND_MEMCPY", row | _copy(work)
             else:
-                rows["CUPTI_ACTIVITY_KIND_MEMSET"].append(row | {"value": 0, "bytes": work.size, "memKind": 2})
+                yield "CUPTI_ACTIVITY_KIND_MEMSET", row | {"value": 0, "bytes": work.size, "memKind": 2}
 
 
 def _kernel(work: Work, grid: int, strings: Strings) -> Row:
@@ -179,10 +193,11 @@ def _copy(work: Work) -> Row:
     return row
 
 
-def _add_waits(rows: dict[str, list[Row]], run: Run, shape: Shape) -> None:
+def _waits(run: Run, shape: Shape) -> Rows:
     for sync in run.syncs:
         if is_written(shape, sync.call.process):
-            rows["CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"].append(
+            yield (
+                "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
                 {
                     "start": sync.start,
                     "end": sync.end,
@@ -195,7 +210,7 @@ def _add_waits(rows: dict[str, list[Row]], run: Run, shape: Shape) -> None:
                     "syncType": sync.kind,
                     "eventId": sync.event or _NONE,
                     "eventSyncId": sync.event,
-                }
+                },
             )
     for record in run.event_records:
         if is_written(shape, record.call.process):
@@ -203,10 +218,10 @@ def _add_waits(rows: dict[str, list[Row]], run: Run, shape: Shape) -> None:
             row = {"timestamp": 0, "deviceId": stream.ordinal, "contextId": stream.context, "greenContextId": 0}
             row |= {"streamId": stream.number, "correlationId": record.call.correlation}
             row |= {"globalPid": global_pid(stream.process), "eventId": record.event, "eventSyncId": record.event}
-            rows["CUPTI_ACTIVITY_KIND_CUDA_EVENT"].append(row)
+            yield "CUPTI_ACTIVITY_KIND_CUDA_EVENT", row
 
 
-def _add_ranges(rows: dict[str, list[Row]], run: Run, shape: Shape, strings: Strings) -> None:
+def _ranges(run: Run, shape: Shape, strings: Strings) -> Rows:
     number = 0
     # The exports of 2020 have no rows for the creation of domains.
     for process in run.processes.values() if version_of(shape.family) >= (2, 9, 0) else ():
@@ -214,7 +229,7 @@ def _add_ranges(rows: dict[str, list[Row]], run: Run, shape: Shape, strings: Str
             number += 1
             first = min(moments[0].start for tid, moments in run.moments.items() if tid in process.threads and moments)
             row = {"start": first, "eventType": 75, "text": _DOMAIN, "domainId": 1, "eventId": number}
-            rows["NVTX_EVENTS"].append(row | {"globalTid": global_pid(process.pid) | min(process.threads)})
+            yield "NVTX_EVENTS", row | {"globalTid": global_pid(process.pid) | min(process.threads)}
     for item in run.ranges:
         if not is_written(shape, item.process):
             continue
@@ -222,18 +237,18 @@ def _add_ranges(rows: dict[str, list[Row]], run: Run, shape: Shape, strings: Str
         row = {"start": item.start, "end": item.end, "eventType": 59, "domainId": item.domain, "eventId": number}
         # The names of the executor's functions are registered strings, those with numbers in them are not.
         name = {"text": item.text} if " " in item.text else {"textId": strings[item.text]}
-        rows["NVTX_EVENTS"].append(row | name | {"globalTid": global_pid(item.process) | item.thread})
+        yield "NVTX_EVENTS", row | name | {"globalTid": global_pid(item.process) | item.thread}
 
 
-def _add_metrics(rows: dict[str, list[Row]], run: Run, shape: Shape) -> None:
+def _metrics(shape: Shape) -> Rows:
     if not shape.samples:
         return
     for gpu in sorted({sample.gpu for sample in shape.samples}):
         for number, name in enumerate(METRICS):
             row = {"typeId": VM | 16 << 32 | gpu, "sourceId": 16, "metricId": number, "metricName": name}
             row["typeName"] = "General Metrics for NVIDIA GH100 (any frequency)"
-            rows["TARGET_INFO_GPU_METRICS"].append(row)
+            yield "TARGET_INFO_GPU_METRICS", row
     for sample in shape.samples:
         for number, value in enumerate(sample.values):
             row = {"timestamp": sample.time, "typeId": VM | 16 << 32 | sample.gpu, "metricId": number, "value": value}
-            rows["GPU_METRICS"].append(row)
+            yield "GPU_METRICS", row

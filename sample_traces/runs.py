@@ -33,18 +33,17 @@ def decode_server(iterations: int = 150, layers: int = 3, spelling: int = 1, see
             **every(iterations, 47, 9, planted.copy_logits),
         },
     )
-    # About a third of the iterations admit a request; towards the end the server runs dry twice.
-    step = 560_000
+    # A request comes about every fourth iteration; after the first fifth of them the server runs dry for a while.
+    step = 250_000 + 70_000 * layers
     requests = [
         Request(BEGIN_NS + 500_000 + number * 4 * step, 120 + 97 * (number * 7 % 11), 18 + number * 5 % 23)
-        for number in range(max(iterations // 6, 2))
+        for number in range(max(iterations // 3, 2))
     ]
-    gap = max(len(requests) * 3 // 5, 1)
-    for request in requests[gap:]:
-        request.arrival += 30 * step
-    server = Server(host, Streams.of(run, process), requests, layers, spelling=spelling, plan=plan)
+    for request in requests[max(iterations // 20, 1) :]:
+        request.arrival += 38 * step
+    server = Server(host, Streams.of(run, process), requests, layers, spelling=spelling, plan=plan, last=iterations)
     front = Host(run, process, 4_243, "http", BEGIN_NS + 10_000, seed + 1)
-    simulate([(host, server.run()), (front, planted.front_end(front, requests[-1].arrival))])
+    simulate([(host, server.run()), (front, planted.front_end(front, requests[iterations // 4].arrival))])
     return run
 
 

@@ -67,6 +67,7 @@ class Server:
         spelling: int = 1,
         plan: Plan | None = None,
         by_iteration: bool = False,
+        last: int | None = None,
     ) -> None:
         self.host, self.streams, self.layers, self.ranks = host, streams, layers, ranks
         self.waiting = sorted(requests, key=lambda request: request.arrival)
@@ -74,6 +75,7 @@ class Server:
         self.plan = plan or Plan()
         # Ranks must admit the same requests in the same iteration: then `arrival` is that iteration's number.
         self.by_iteration = by_iteration
+        self.last = last
         self.spelling = SPELLINGS[spelling]
         self.generation = generation_step(layers, ranks)
         self.context = context_step(layers, ranks)
@@ -81,8 +83,8 @@ class Server:
         self.iteration = 0
 
     def run(self) -> Turn:
-        """One iteration after the other until every request has its tokens."""
-        while self.waiting or self.active:
+        """One iteration after the other until every request has its tokens, or `last` iterations are done."""
+        while (self.waiting or self.active) and self.iteration != self.last:
             fresh = self._fetch()
             yield from self._iterate(fresh)
             self.iteration += 1
