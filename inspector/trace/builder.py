@@ -224,6 +224,9 @@ class Builder:
         ordinary. Only candidates (few) are looked at one by one.
         """
         start, end = columns["start"], columns["end"]
+        # What three of its stream overlap, three of all streams do.
+        if not (start[3:] < end[:-3]).any():
+            return
         zeros = np.zeros(len(start), np.int64)
         node, correlation = columns.get("graph_node", zeros), columns["correlation"]
         key = columns["stream"].astype(np.int64) << 32 | columns.get("context", zeros)

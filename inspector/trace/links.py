@@ -15,17 +15,21 @@ if TYPE_CHECKING:
     from inspector.trace.trace import Trace
 
 Rows = npt.NDArray[np.int32]
+Int = npt.NDArray[np.int64]
+
+# A table may have so many places for each call that it holds, and this many more.
+_MOST_EMPTY, _SMALL = 4, 1 << 20
 
 
-def process_of(trace: Trace, table: str) -> Array:
+def process_of(trace: Trace, table: str) -> Rows:
     """Rows of processes for every row of a work table or of host_calls, int32; -1 unknown."""
     if table in WORK_TABLES:
         owners, rows = trace["streams"]["process"], trace[table]["stream"]
     else:
         owners, rows = trace["threads"]["process"], trace[table]["thread"]
-    if not len(owners):
-        return np.full(len(rows), -1, np.int32)
-    return np.where(rows >= 0, owners[rows], -1).astype(np.int32)
+    # One more entry at the end answers for -1.
+    found: Rows = np.append(owners, np.int32(-1))[rows]
+    return found
 
 
 @dataclass(frozen=True)
@@ -40,25 +44,12 @@ class Links:
         the outermost is the launch, since it is what the thread was doing.
         """
         calls = trace["host_calls"]
-        keys, rows = _keys(process_of(trace, "host_calls"), calls["correlation"])
-        # Calls are sorted by start, so the first of equal keys is the outermost; equal starts: the longer one.
-        if len(keys):
-            order = np.argsort(keys, kind="stable")
-            keys, rows = keys[order], rows[order]
-            first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
-            for at in np.flatnonzero(np.diff(np.r_[first, len(keys)]) > 1).tolist():
-                same = rows[first[at] : first[at + 1] if at + 1 < len(first) else len(keys)]
-                start, end = calls["start"][same], calls["end"][same]
-                best = same[np.lexsort((-end, start))[0]]
-                rows[first[at]] = best
-            keys, rows = keys[first], rows[first]
+        owners = process_of(trace, "host_calls")
+        pairs = _Pairs(owners, calls["correlation"])
+        call_of = _outermost(pairs.numbers(owners, calls["correlation"]), pairs.count, calls["start"], calls["end"])
         launch = {}
         for table in WORK_TABLES:
-            wanted, _ = _keys(process_of(trace, table), trace[table]["correlation"], keep_all=True)
-            at = np.searchsorted(keys, wanted)
-            at[at == len(keys)] = 0
-            hit = (keys[at] == wanted) & (wanted >= 0) if len(keys) else np.zeros(len(wanted), bool)
-            launch[table] = np.where(hit, rows[at] if len(rows) else -1, -1).astype(np.int32)
+            launch[table] = call_of[pairs.numbers(process_of(trace, table), trace[table]["correlation"])]
         return cls(launch)
 
     def started_by(self, trace: Trace, call: int) -> list[tuple[str, Rows]]:
@@ -67,12 +58,60 @@ class Links:
         return [(table, rows) for table, rows in found if len(rows)]
 
 
-def _keys(processes: Array, correlations: Array, keep_all: bool = False) -> tuple[Array, Array]:
-    """One int64 per row that is equal where (process, correlation) are; -1 where there is no link."""
-    linked = (correlations > 0) & (processes >= 0)
-    if len(correlations) and int(correlations.max(initial=0)) >= 1 << 40:
-        # Correlation ids are 32-bit in CUPTI; where a format has wider ones, number the pairs instead.
-        raise OverflowError("correlation id")
-    keys = np.where(linked, processes.astype(np.int64) << 40 | correlations, -1)
-    rows = np.arange(len(keys))
-    return (keys, rows) if keep_all else (keys[linked], rows[linked])
+class _Pairs:
+    """Numbers the (process, correlation id) pairs of the launch calls; `count` stands for a pair that no call has.
+
+    Ids count up within a process, so multiplying gives numbers that fit a table. Where they lie too far apart for that,
+    the pairs that occur are listed and looked up.
+    """
+
+    def __init__(self, owners: Rows, ids: Array) -> None:
+        linked = (ids > 0) & (owners >= 0)
+        self._low = int(ids.min(where=linked, initial=np.iinfo(np.int64).max))
+        self._high = int(ids.max(where=linked, initial=0))
+        self._processes = int(owners.max(initial=-1)) + 1
+        self._span = max(self._high - self._low + 1, 0)
+        self.count = self._span * self._processes
+        self._listed: Int | None = None
+        if self.count > _MOST_EMPTY * len(ids) + _SMALL:
+            self._ids = np.unique(ids[linked])
+            self._listed = np.unique(self._places(owners[linked], ids[linked]))
+            self.count = len(self._listed)
+
+    def numbers(self, owners: Rows, ids: Array) -> Int:
+        """A number for every row, equal where (process, id) are."""
+        if not self.count:
+            return np.zeros(len(ids), np.int64)
+        unknown = (ids < self._low) | (ids > self._high) | (owners < 0) | (owners >= self._processes)
+        if self._listed is None:
+            numbers: Int = ids - self._low
+            if self._processes > 1:
+                numbers += np.multiply(owners, self._span, dtype=np.int64)
+        else:
+            places = self._places(owners, ids)
+            numbers = np.minimum(np.searchsorted(self._listed, places), self.count - 1)
+            unknown |= self._listed[numbers] != places
+            at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
+            unknown |= self._ids[at] != ids
+        numbers[unknown] = self.count
+        return numbers
+
+    def _places(self, owners: Rows, ids: Array) -> Int:
+        return np.multiply(owners, len(self._ids), dtype=np.int64) + np.searchsorted(self._ids, ids)
+
+
+def _outermost(numbers: Int, count: int, start: Int, end: Int) -> Rows:
+    """Row of the outermost call of every number, -1 for a number without one and for `count`."""
+    call_of = np.full(count + 1, -1, np.int32)
+    rows = np.arange(len(numbers), dtype=np.int32)
+    # Calls are sorted by start, so the first is the outermost; of equal numbers the last one written stays.
+    call_of[numbers[::-1]] = rows[::-1]
+    call_of[count] = -1
+    first = call_of[numbers]
+    inner = np.flatnonzero((first != rows) & (first >= 0))
+    first = first[inner]
+    # Where both start at once, the longer one is outside.
+    longer = inner[(start[inner] == start[first]) & (end[inner] > end[first])]
+    longer = longer[np.lexsort((-longer, end[longer]))]
+    call_of[numbers[longer]] = longer
+    return call_of
