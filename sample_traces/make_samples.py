@@ -19,7 +19,7 @@ from sample_traces.metrics import sample
 from sample_traces.nsys_schema import FAMILIES
 from sample_traces.nsys_target import SENTENCE, Shape
 from sample_traces.nsys_writer import counts, write
-from sample_traces.truth import as_json, truth_of
+from sample_traces.truth import DeviceTruth, as_json, truth_of
 
 
 @dataclass(frozen=True)
@@ -85,29 +85,44 @@ GROUPS: dict[str, Callable[[], list[Sample]]] = {
 }
 
 
+def truth_path(path: Path) -> Path:
+    """Where the truth about a sample stands: beside it, one file for all of schemas/."""
+    folder = path.parent
+    return folder / f"{'schemas' if folder.name == 'schemas' else path.stem}.truth.json"
+
+
 def write_sample(sample: Sample, folder: Path) -> Path:
-    """Write NAME.sqlite, NAME.truth.json and NAME.md (one truth and text for all of schemas/)."""
+    """Write NAME.sqlite, NAME.truth.json and NAME.md; schemas/ has one truth and one text for all."""
     path = folder / f"{sample.name}.sqlite"
     path.parent.mkdir(parents=True, exist_ok=True)
     write(path, sample.run, sample.shape)
-    beside = path.parent / "schemas" if path.parent.name == "schemas" else path.with_suffix("")
     truths = [truth_of(sample.run, gpu, sample.shape.whole_graphs) for gpu in sample.gpus]
     found = counts(sample.run, sample.shape)
     document = as_json(truths, SENTENCE, found, sample.shape.shift_ns)
     text = json.dumps(document, separators=(",", ":")).replace("],[", "],\n[")
-    beside.with_suffix(".truth.json").write_text(text + "\n", encoding="utf-8")
-    lines = [f"# {beside.name}", "", sample.text, "", SENTENCE, ""]
-    lines += [
-        "Made by `python -m sample_traces.make_samples`; the truth about its idle time is in the .truth.json beside",
-        "it (format: `sample_traces/truth.py`).",
+    truth_path(path).write_text(text + "\n", encoding="utf-8")
+    told = truth_path(path).with_name(truth_path(path).name.replace(".truth.json", ".md"))
+    told.write_text(_description(sample, found, truths), encoding="utf-8")
+    return path
+
+
+def _description(sample: Sample, found: dict[str, int], truths: Sequence[DeviceTruth]) -> str:
+    name = sample.name.split("/")[0] if sample.name.startswith("schemas/") else sample.name
+    lines = [
+        f"# {name}",
+        "",
+        sample.text,
+        "",
+        SENTENCE,
+        "Made by `python -m sample_traces.make_samples`; the truth about its idle time is in the .truth.json beside it",
+        "(see `sample_traces/truth.py`).",
         "",
     ]
-    lines += [f"- {name}: {number:,}" for name, number in found.items() if number]
+    lines += [f"- {kind}: {number:,}" for kind, number in found.items() if number]
     for truth in truths:
         lines += ["", f"GPU {truth.device}: idle {truth.idle_ns:,} of {truth.span_ns:,} ns", ""]
         lines += [f"- {cause}: {ns:,} ns" for cause, ns in truth.by_cause()]
-    beside.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    return "\n".join(lines) + "\n"
 
 
 def big(kernels: int) -> Sample:
