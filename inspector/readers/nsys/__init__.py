@@ -1,0 +1,9 @@
+"""Nsight Systems exports: their tables become ours, whatever they are stored in.
+
+A reader of one storage form gives a `Source`; the mapping of tables is the same for all.
+"""
+
+from inspector.readers.nsys.read import is_export, read_tables
+from inspector.readers.nsys.source import Batch, Faults, Part, Source, number_array
+
+__all__ = ["Batch", "Faults", "Part", "Source", "is_export", "number_array", "read_tables"]

@@ -1,0 +1,258 @@
+"""Where the tables of an export come from, and typed access to their columns.
+
+Exports differ in which columns they have and in how wide the integers are, and people edit them: a column is found by
+its name, and a value that is not of the kind that it should be counts as none and is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Int = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+Part = tuple[int, int]
+"""A run of rows of one table that one thread reads: first and last row id, or whatever numbers its source."""
+
+PROCESS_BITS = 0xFFFFFFFFFF000000
+"""The bits of a globalTid that name its process: host, virtual machine, process; the other 24 are the thread."""
+
+_WRAP = 1 << 64
+_SIGN = 1 << 63
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Codes(Generic[T]):
+    """A column as `rows` (int64) of the list of its distinct `values`."""
+
+    rows: Int
+    values: list[T]
+
+
+class Source(Protocol):
+    """The tables of one export. Methods may be called from several threads."""
+
+    faults: Faults
+
+    def tables(self) -> Collection[str]:
+        """Names of the tables that are there."""
+        ...
+
+    def columns(self, table: str) -> Collection[str]:
+        """Names of its columns; empty when there is no such table."""
+        ...
+
+    def count(self, table: str) -> int:
+        """Its rows; 0 when there is no such table."""
+        ...
+
+    def parts(self, table: str) -> Sequence[Part | None]:
+        """The table cut up, in order of its rows; None for all of them."""
+        ...
+
+    def batches(
+        self,
+        table: str,
+        columns: Sequence[str],
+        part: Part | None = None,
+        where: tuple[str, Sequence[int]] | None = None,
+    ) -> Iterator[Batch]:
+        """Rows of `part` (None: all), those of `columns` that exist.
+
+        `where` keeps the rows whose column is one of the values.
+
+        Raises Unreadable when the file is damaged.
+        """
+        ...
+
+
+class Faults:
+    """What could not be read as it stands: counts by (code of a quality note, words)."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+
+    def add(self, code: str, text: str, count: int = 1) -> None:
+        """Count `count` more."""
+        self.counts[code, text] += count
+
+
+class Batch:
+    """Some rows of one table. A column that the export lacks reads as if every value were NULL."""
+
+    def __init__(self, table: str, columns: Mapping[str, pa.Array], length: int, faults: Faults) -> None:
+        self.table = table
+        self._columns = columns
+        self._length = length
+        self._faults = faults
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __contains__(self, column: str) -> bool:
+        return column in self._columns
+
+    def wrong(self, column: str, count: int) -> None:
+        """Note `count` values of `column` that cannot be what they should be."""
+        self._faults.add("invalid", f"{self.table}.{column}: values that it cannot have, read as none", count)
+
+    def repaired(self, what: str, count: int) -> None:
+        """Note `count` values that were mended."""
+        self._faults.add("repaired", f"{self.table}.{what}", count)
+
+    def skipped(self, what: str, count: int) -> None:
+        """Note `count` rows that are not read."""
+        self._faults.add("ignored", f"{self.table}: {what}", count)
+
+    def null(self, column: str) -> Bool:
+        """Where the column holds no number: NULL, not there, or something else."""
+        array = self._numbers(column)
+        if array is None:
+            return np.ones(self._length, bool)
+        if not array.null_count:
+            return np.zeros(self._length, bool)
+        return cast(Bool, array.is_null().to_numpy(zero_copy_only=False))
+
+    def ints(self, column: str, default: int = 0) -> Int:
+        """The column as int64 of its own memory; unsigned 64-bit values keep their bits."""
+        array = self._integers(column)
+        if array is None:
+            return np.full(self._length, default, np.int64)
+        # A copy, since a view would keep all columns of its batch alive.
+        if not array.null_count:
+            return np.array(array.to_numpy(zero_copy_only=False), np.int64)
+        values = np.array(pc.fill_null(array, 0).to_numpy(zero_copy_only=False), np.int64)
+        if default:
+            values[self.null(column)] = default
+        return values
+
+    def floats(self, column: str) -> npt.NDArray[np.float64]:
+        """The column as float64, NaN for none."""
+        array = self._numbers(column)
+        if array is None:
+            return np.full(self._length, np.nan)
+        return np.array(pc.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+
+    def codes(self, column: str) -> Codes[int | None]:
+        """The distinct integers of the column, None for NULL, and which of them stands in each row."""
+        array = self._integers(column)
+        if array is None:
+            return Codes(np.zeros(self._length, np.int64), [None])
+        rows, values = _encoded(array)
+        return Codes(rows, [None if v is None else _signed(v) for v in values])
+
+    def text_codes(self, column: str) -> Codes[str | None]:
+        """The distinct texts of the column, None for NULL, and which of them stands in each row."""
+        array = self._columns.get(column)
+        if array is None:
+            return Codes(np.zeros(self._length, np.int64), [None])
+        rows, values = _encoded(array)
+        texts: list[str | None] = []
+        for row, value in enumerate(values):
+            text = value.decode(errors="replace") if isinstance(value, bytes) else value
+            texts.append(None if text is None else str(text))
+            if isinstance(value, bytes) and text.encode() != value:
+                count = int(np.count_nonzero(rows == row))
+                self._faults.add(
+                    "encoding", f"{self.table}.{column}: bytes that are no UTF-8 are shown as \ufffd", count
+                )
+        return Codes(rows, texts)
+
+    def values(self, column: str) -> list[Any]:
+        """The column as int, str or None."""
+        array = self._columns.get(column)
+        text = array is not None and not pa.types.is_integer(array.type) and not pa.types.is_floating(array.type)
+        codes: Codes[Any] = self.text_codes(column) if text else self.codes(column)
+        return [codes.values[row] for row in codes.rows.tolist()]
+
+    def _integers(self, column: str) -> pa.Array | None:
+        """The column with floats as integers; one that is no whole number becomes NULL."""
+        array = self._numbers(column)
+        if array is None or not pa.types.is_floating(array.type):
+            return array
+        whole = [int(v) if v is not None and float(v).is_integer() else None for v in array.to_pylist()]
+        found = number_array(whole)
+        if found.null_count > array.null_count:
+            self.wrong(column, found.null_count - array.null_count)
+        self._columns = {**self._columns, column: found}
+        return found
+
+    def _numbers(self, column: str) -> pa.Array | None:
+        array = self._columns.get(column)
+        if array is None or pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
+            return array
+        array = _plain(array)
+        if pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
+            return array
+        if pa.types.is_boolean(array.type):
+            return pc.cast(array, pa.int64())
+        if pa.types.is_null(array.type):
+            array = pc.cast(array, pa.int64())
+        else:
+            values = [_number(value) for value in array.to_pylist()]
+            wrong = sum(value is None for value in values) - array.null_count
+            if wrong:
+                self.wrong(column, wrong)
+            array = number_array(values)
+        self._columns = {**self._columns, column: array}
+        return array
+
+
+def number_array(values: Sequence[int | float | None]) -> pa.Array:
+    """An int64 array, float64 when one of the values is a float."""
+    if any(isinstance(value, float) for value in values):
+        return pa.array([None if v is None else float(v) for v in values], pa.float64())
+    return pa.array([None if v is None else _signed(int(v)) for v in values], pa.int64())
+
+
+def _signed(value: int) -> int:
+    return value - _WRAP if value >= _SIGN else value
+
+
+def _number(value: object) -> int | float | None:
+    if isinstance(value, bytes):
+        value = value.decode("ascii", "replace")
+    if not isinstance(value, str):
+        return value if isinstance(value, int | float) else None
+    try:
+        number = int(value)
+    except ValueError:
+        return None
+    return number if -_SIGN <= number < _WRAP else None
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """The values themselves, texts as bytes: what is not UTF-8 is ours to handle."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+        array = pc.cast(array, pa.large_binary())
+    elif pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        array = array.cast(pa.large_binary() if pa.types.is_large_string(array.type) else pa.binary())
+    return array
+
+
+def _encoded(array: pa.Array) -> tuple[npt.NDArray[np.int64], list[Any]]:
+    array = _plain(array)
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.int64), [None]
+    encoded = array.dictionary_encode(null_encoding="encode")
+    return np.array(encoded.indices.to_numpy(zero_copy_only=False), np.int64), encoded.dictionary.to_pylist()
+
+
+def records(source: Source, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    """A small table as rows of int, str or None; [] when it is not there. A column that is not there is None."""
+    found: list[tuple[Any, ...]] = []
+    for batch in source.batches(table, columns):
+        found.extend(zip(*(batch.values(column) for column in columns), strict=True))
+    return found
