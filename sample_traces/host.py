@@ -23,13 +23,17 @@ RETURN_NS = 7_000
 
 
 class Moment(NamedTuple):
-    """What a thread did in [start, end): a cause, the call or range it was in (None unmarked), what it waited for."""
+    """What a thread did in [start, end): a cause, the call or range it was in (None unmarked).
+
+    `awaited` is the work that a wait was for, `inside` the innermost range around it all.
+    """
 
     start: int
     end: int
     cause: str
     host: str | None
-    awaited: Work | None = None
+    awaited: Work | None
+    inside: str | None
 
 
 class Range(NamedTuple):
@@ -146,14 +150,18 @@ class Host:
         start, text, domain = self.open.pop()
         self.run_of.ranges.append(Range(start, self.now, text, domain, self.tid, self.process.pid))
 
+    def inside(self) -> str | None:
+        """The innermost open range."""
+        return self.open[-1][1] if self.open else None
+
     def spend(self, ns: int, cause: str, host: str | None, awaited: Work | None = None) -> None:
         """Let `ns` pass doing that."""
-        self.moments.append(Moment(self.now, self.now + ns, cause, host, awaited))
+        self.moments.append(Moment(self.now, self.now + ns, cause, host, awaited, self.inside()))
         self.now += ns
 
     def work(self, ns: int) -> None:
         """Run code that is no call of interest."""
-        self.spend(self.about(ns), "host code", self.open[-1][1] if self.open else None)
+        self.spend(self.about(ns), "host code", self.inside())
 
     def collect_garbage(self, ns: int) -> None:
         """The interpreter's garbage collection, marked as a range."""
@@ -191,9 +199,8 @@ class Host:
             name.startswith("cu") and not name.startswith("cuda"),
         )
         plain = name.split("_v")[0]
-        inside = self.open[-1][1] if self.open else None
         told = bool(cause) and recorded
-        self.spend(call.end - call.start, cause if told else "host code", plain if told else inside)
+        self.spend(call.end - call.start, cause if told else "host code", plain if told else self.inside())
         self.run_of.calls.append(call)
         return call
 

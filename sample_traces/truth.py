@@ -7,7 +7,7 @@ of work waited for last. Nothing here looks at a trace file or asks the program'
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -46,7 +46,6 @@ class Busy(NamedTuple):
 class DeviceTruth:
     """Slices tile the idle time between the first and the last work of the device."""
 
-    device: int
     span_ns: int
     idle_ns: int
     slices: tuple[Slice, ...]
@@ -71,10 +70,13 @@ def records(works: Sequence[Work], whole_graphs: bool) -> list[Busy]:
     return sorted(shown, key=lambda busy: (busy.start, busy.end))
 
 
-def truth_of(run: Run, number: int, whole_graphs: bool = False) -> DeviceTruth:
-    """The truth about the GPU of that number."""
+def truth_of(run: Run, number: int, whole_graphs: bool = False, os_calls: bool = True) -> DeviceTruth:
+    """The truth about the GPU of that number, as far as a trace shows it that has `os_calls` or not."""
     shown = records(run.devices[number].work, whole_graphs)
-    timelines = {tid: ([moment.start for moment in moments], moments) for tid, moments in run.moments.items()}
+    timelines = {}
+    for tid, moments in run.moments.items():
+        visible = moments if os_calls else [_without_os_calls(moment) for moment in moments]
+        timelines[tid] = ([moment.start for moment in visible], visible)
     slices: list[Slice] = []
     before = shown[0]
     for row, busy in enumerate(shown):
@@ -84,7 +86,11 @@ def truth_of(run: Run, number: int, whole_graphs: bool = False) -> DeviceTruth:
         if busy.end >= before.end:
             before = busy
     idle = sum(piece.end - piece.start for piece in slices)
-    return DeviceTruth(number, before.end - shown[0].start, idle, tuple(slices))
+    return DeviceTruth(before.end - shown[0].start, idle, tuple(slices))
+
+
+def _without_os_calls(moment: Moment) -> Moment:
+    return moment._replace(cause="host code", host=moment.inside) if moment.cause == "os blocked" else moment
 
 
 def _together(shown: Sequence[Busy], row: int) -> Iterator[Busy]:
@@ -131,19 +137,21 @@ def _host_part(start: int, end: int, call: Call, timeline: tuple[list[int], list
         now, row = until, row + 1
 
 
-def as_json(devices: Sequence[DeviceTruth], sentence: str, counts: dict[str, int], shift_ns: int = 0) -> dict[str, Any]:
+def as_json(
+    devices: Mapping[int, DeviceTruth], sentence: str, counts: dict[str, int], shift_ns: int = 0
+) -> dict[str, Any]:
     """The truth as a JSON document: causes and hosts are numbered, a slice is
     [start, end, cause, host or -1, 1 when the awaited work was over]; times are the trace file's own, ns, which are
     those of the run less `shift_ns`."""
-    causes = sorted({piece.cause for device in devices for piece in device.slices})
-    hosts = sorted({piece.host for device in devices for piece in device.slices if piece.host is not None})
+    causes = sorted({piece.cause for device in devices.values() for piece in device.slices})
+    hosts = sorted({piece.host for device in devices.values() for piece in device.slices if piece.host is not None})
     cause_ids = {cause: row for row, cause in enumerate(causes)}
     host_ids: dict[str | None, int] = {host: row for row, host in enumerate(hosts)}
     told = []
-    for device in devices:
+    for number, device in devices.items():
         told.append(
             {
-                "device": device.device,
+                "device": number,
                 "span_ns": device.span_ns,
                 "busy_ns": device.span_ns - device.idle_ns,
                 "idle_ns": device.idle_ns,
