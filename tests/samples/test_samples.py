@@ -111,8 +111,10 @@ def records_of(path: Path, table: str, columns: str) -> list[tuple[Any, ...]]:
 
 
 def work_of(path: Path) -> dict[int, list[tuple[int, int]]]:
-    """Start and end of all device work by GPU number, read by hand."""
+    """Start and end of device work by GPU, read by hand: the number in the rows, unless it means two GPUs."""
     gpus = {(pid, cuda): gpu for gpu, cuda, pid in records_of(path, "TARGET_INFO_CUDA_DEVICE", "gpuId, cudaId, pid")}
+    if len({cuda for _, cuda in gpus}) == len({(cuda, gpu) for (_, cuda), gpu in gpus.items()}):
+        gpus = {}
     work: dict[int, list[tuple[int, int]]] = {}
     for kind in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE"):
         for start, end, device, process in records_of(
@@ -123,9 +125,21 @@ def work_of(path: Path) -> dict[int, list[tuple[int, int]]]:
     return work
 
 
+class Opened(dict[str, Trace]):
+    """The samples by name, each opened when first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def __missing__(self, name: str) -> Trace:
+        self[name] = open_trace(path_of(self.folder, name))
+        return self[name]
+
+
 @pytest.fixture(scope="module")
-def traces(sample_traces: Path) -> dict[str, Trace]:
-    return {name: open_trace(path_of(sample_traces, name)) for name in NAMES}
+def traces(sample_traces: Path) -> Opened:
+    return Opened(sample_traces)
 
 
 @pytest.fixture(scope="module")
@@ -253,7 +267,7 @@ def test_a_big_one_has_the_size_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_they_open_and_say_that_they_are_simulated(name: str, traces: dict[str, Trace]) -> None:
+def test_they_open_and_say_that_they_are_simulated(name: str, traces: Opened) -> None:
     trace = traces[name]
     assert trace.info.kind == ("kineto" if "kineto" in name else "nsys-sqlite")
     assert "simulated" in trace.device_name(0)
@@ -264,14 +278,14 @@ def test_they_open_and_say_that_they_are_simulated(name: str, traces: dict[str, 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_counts(name: str, traces: dict[str, Trace], sample_traces: Path) -> None:
+def test_counts(name: str, traces: Opened, sample_traces: Path) -> None:
     expected = truth_of(sample_traces, name)["records"]
     assert {table: traces[name].records(table) for table in expected} == expected
     assert not len(traces[name]["rejected"])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_idle_equals_the_truth(name: str, traces: dict[str, Trace], sample_traces: Path) -> None:
+def test_idle_equals_the_truth(name: str, traces: Opened, sample_traces: Path) -> None:
     trace = traces[name]
     document = truth_of(sample_traces, name)
     for device in document["devices"]:
@@ -284,7 +298,7 @@ def test_idle_equals_the_truth(name: str, traces: dict[str, Trace], sample_trace
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_causes_are_the_planted_ones(name: str, traces: dict[str, Trace], sample_traces: Path) -> None:
+def test_causes_are_the_planted_ones(name: str, traces: Opened, sample_traces: Path) -> None:
     """At least 99 % of the idle time of each device gets the planted cause, and none of it a wrong host range."""
     trace = traces[name]
     document = truth_of(sample_traces, name)
@@ -295,7 +309,7 @@ def test_causes_are_the_planted_ones(name: str, traces: dict[str, Trace], sample
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_return_latency_is_told(name: str, traces: dict[str, Trace], sample_traces: Path) -> None:
+def test_return_latency_is_told(name: str, traces: Opened, sample_traces: Path) -> None:
     """The flag that a wait was already over stands where the simulation knows that it was, in 99 % of the waiting."""
     trace = traces[name]
     document = truth_of(sample_traces, name)
@@ -307,7 +321,7 @@ def test_return_latency_is_told(name: str, traces: dict[str, Trace], sample_trac
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_schema_family_gives_the_same_figures(family: str, traces: dict[str, Trace]) -> None:
+def test_every_schema_family_gives_the_same_figures(family: str, traces: Opened) -> None:
     trace, latest = traces[f"schemas/{family}"], traces["schemas/3.24.14"]
     assert trace.info.duration_ns == latest.info.duration_ns
     assert trace["devices"]["number"].tolist() == latest["devices"]["number"].tolist()
