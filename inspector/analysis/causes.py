@@ -19,10 +19,10 @@ from inspector.analysis.dependencies import Dependencies
 from inspector.analysis.gaps import DeviceGaps, Gaps
 from inspector.analysis.thread_states import SYNC, ThreadStates
 from inspector.trace.intervals import expand, union
-from inspector.trace.links import Links, process_of
+from inspector.trace.links import process_of
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.table import Array
-from inspector.trace.work import DeviceWork, Work
+from inspector.trace.work import DeviceWork, Work, launch_calls, node_launches
 
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
@@ -119,7 +119,7 @@ def attribute(trace: Trace, device: int, bound_ns: int = LATENCY_BOUND_NS) -> De
     found = trace.index(Gaps).devices[device]
     work = trace.index(Work).devices[device]
     calls = trace["host_calls"]
-    call = _launch_of(trace, work, found.next)
+    call = launch_calls(trace, work, found.next)
     thread = np.where(call >= 0, calls["thread"][call] if len(calls) else -1, -1).astype(np.int32)
     internal = _same_graph_launch(trace, work, found)
     lost = ~internal & (call < 0)
@@ -153,37 +153,13 @@ def attribute(trace: Trace, device: int, bound_ns: int = LATENCY_BOUND_NS) -> De
     )
 
 
-def _launch_of(trace: Trace, work: DeviceWork, positions: Rows) -> Rows:
-    launch = trace.index(Links).launch
-    found = np.full(len(positions), -1, np.int32)
-    for code, table in enumerate(WORK_TABLES):
-        rows = (positions >= 0) & (work.table[positions] == code)
-        found[rows] = launch[table][work.row[positions[rows]]]
-    return found
-
-
 def _same_graph_launch(trace: Trace, work: DeviceWork, found: DeviceGaps) -> npt.NDArray[np.bool_]:
-    """Gaps between two nodes of one launch: same process and correlation id, both with a graph node."""
-    both = (found.previous >= 0) & (found.next >= 0)
-    if not any("graph_node" in trace[table] for table in WORK_TABLES) or not both.any():
+    """Gaps between two nodes of one launch."""
+    if not any("graph_node" in trace[table] for table in WORK_TABLES):
         return np.zeros(len(found), bool)
-    before, after = _node_launch(trace, work, found.previous), _node_launch(trace, work, found.next)
-    same: npt.NDArray[np.bool_] = both & (before == after) & (after >= 0)
+    after = node_launches(trace, work, found.next)
+    same: npt.NDArray[np.bool_] = (after >= 0) & (node_launches(trace, work, found.previous) == after)
     return same
-
-
-def _node_launch(trace: Trace, work: DeviceWork, positions: Rows) -> Int:
-    """(process, correlation) of the launch as one number; -1 for what is no graph node."""
-    keys = np.full(len(positions), -1, np.int64)
-    for code, table in enumerate(WORK_TABLES):
-        if "graph_node" not in trace[table]:
-            continue
-        at = np.flatnonzero((positions >= 0) & (work.table[positions] == code))
-        rows = work.row[positions[at]]
-        nodes = trace[table]["graph_node"][rows] != 0
-        owner = process_of(trace, table)[rows].astype(np.int64)
-        keys[at] = np.where(nodes, owner << 40 | trace[table]["correlation"][rows], -1)
-    return keys
 
 
 def _whole(found: DeviceGaps, rows: Int, cause: int) -> _Slices:

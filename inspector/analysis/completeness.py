@@ -9,9 +9,9 @@ import numpy as np
 
 from inspector.analysis import calls as host
 from inspector.analysis.iterations import Iterations
-from inspector.trace.links import Links
+from inspector.trace.links import Links, process_of
 from inspector.trace.schema import REJECTIONS, SCHEMAS, WORK_TABLES
-from inspector.trace.work import Work
+from inspector.trace.work import Work, launch_calls
 
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
@@ -102,19 +102,19 @@ def _launches(trace: Trace, device: int, found: _Findings) -> None:
             "no launch calls were recorded, so no gap can be attributed", "record the CUDA API too (nsys -t cuda)"
         )
         return
-    work, links = trace.index(Work).devices[device], trace.index(Links)
-    without = sum(
-        int(np.count_nonzero(links.launch[table][work.row[work.table == code]] < 0))
-        for code, table in enumerate(WORK_TABLES)
-    )
-    if without > _SOME * len(work):
-        found.partly(f"{without:,} of {len(work):,} records have no launch call", "")
-    kinds = trace.index(host.CallKinds).of_row
-    launching = np.flatnonzero((kinds == host.LAUNCHING) & (trace["host_calls"]["correlation"] > 0))
-    started = np.zeros(len(kinds), bool)
-    for rows in links.launch.values():
-        started[rows[rows >= 0]] = True
-    lost, total = int(np.count_nonzero(~started[launching])), len(launching)
+    work = trace.index(Work).devices[device]
+    call = launch_calls(trace, work)
+    linked = np.flatnonzero(call >= 0)
+    unlinked = np.flatnonzero(call < 0)
+    # What ran before the first linked record was launched before the recording began; nothing is lost there.
+    early = int(np.count_nonzero(unlinked < linked[0])) if len(linked) else 0
+    if early > _SOME * len(work):
+        found.partly(f"{early:,} records were launched before the recording began, so they have no launch call", "")
+    if len(unlinked) - early > _SOME * len(work):
+        found.partly(f"{len(unlinked) - early:,} of {len(work):,} records have no launch call", "")
+    lost, after, total = _launched_in_vain(trace)
+    if after > _SOME * total:
+        found.partly(f"{after:,} launch calls at the end have no device work: it ran after the recording ended", "")
     if lost > _MANY * total:
         found.cannot(
             f"{lost:,} of {total:,} launch calls have no device work: records are missing",
@@ -122,6 +122,24 @@ def _launches(trace: Trace, device: int, found: _Findings) -> None:
         )
     elif lost > _SOME * total:
         found.partly(f"{lost:,} of {total:,} launch calls have no device work in this file", "")
+
+
+def _launched_in_vain(trace: Trace) -> tuple[int, int, int]:
+    """Launch calls that succeeded and started nothing: (among the others, after the last that started some, of all)."""
+    calls = trace["host_calls"]
+    started = np.zeros(len(calls), bool)
+    for rows in trace.index(Links).launch.values():
+        started[rows[rows >= 0]] = True
+    if not started.any():
+        return 0, 0, 0
+    kinds = trace.index(host.CallKinds).of_row
+    launching = (kinds == host.LAUNCHING) & (calls["correlation"] > 0) & (calls.get("result") == 0)
+    # A runtime call and the driver call inside it share their id: either of them started the work.
+    keys = process_of(trace, "host_calls").astype(np.int64) << 40 | calls["correlation"]
+    vain = np.flatnonzero(launching & ~started)
+    vain = vain[~np.isin(keys[vain], keys[started])]
+    after = int(np.count_nonzero(vain > np.flatnonzero(started)[-1]))
+    return len(vain) - after, after, int(np.count_nonzero(launching))
 
 
 def _empty_iterations(trace: Trace, device: int, found: _Findings) -> None:

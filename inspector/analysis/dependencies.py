@@ -8,9 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.analysis.categories import COLLECTIVES, Categories
-from inspector.trace.links import Links
-from inspector.trace.schema import WORK_TABLES
-from inspector.trace.work import DeviceWork, Work
+from inspector.trace.work import DeviceWork, Work, launch_calls, launch_times
 
 if TYPE_CHECKING:
     from inspector.analysis.gaps import DeviceGaps
@@ -59,20 +57,11 @@ class Dependencies:
         return causes
 
     def _context(self, positions: Rows) -> Int:
-        contexts = np.zeros(len(positions), np.int64)
-        for code, table in enumerate(WORK_TABLES):
-            if "context" in self._trace[table]:
-                at = self._work.table[positions] == code
-                contexts[at] = self._trace[table]["context"][self._work.row[positions[at]]]
-        return contexts
+        return self._work.pick(lambda table: self._trace[table].columns.get("context"), positions, missing=0)
 
     def _is_collective(self, positions: Rows) -> npt.NDArray[np.bool_]:
-        categories = self._trace.index(Categories)
-        answer = np.zeros(len(positions), bool)
-        for code, table in enumerate(WORK_TABLES):
-            at = self._work.table[positions] == code
-            names = self._trace[table]["name"][self._work.row[positions[at]]]
-            answer[at] = categories.of_name[names] == COLLECTIVES
+        names = self._work.pick(lambda table: self._trace[table]["name"], positions)
+        answer: npt.NDArray[np.bool_] = self._trace.index(Categories).of_name[names] == COLLECTIVES
         return answer
 
     def _recorded_wait(self, positions: Rows, call: Rows) -> Rows:
@@ -85,7 +74,7 @@ class Dependencies:
         if not len(waits):
             return answer
         sources = _event_sources(trace, waits)
-        launch = _launch_starts(trace, self._work)
+        launch = launch_times(trace, launch_calls(trace, self._work))
         mine = self._work.stream[positions]
         for stream in np.unique(mine).tolist():
             here = waits[syncs["stream"][waits] == stream]
@@ -154,14 +143,3 @@ def _event_sources(trace: Trace, waits: Int) -> Rows:
         key = (int(syncs["process"][row]), int(syncs["event"][row]))
         answer[at] = pairs.get(pair, events.get(key, -1))
     return answer
-
-
-def _launch_starts(trace: Trace, work: DeviceWork) -> Int:
-    """When each work of the device was launched, ns; the smallest number where that is not known."""
-    launch, calls = trace.index(Links).launch, trace["host_calls"]["start"]
-    starts = np.full(len(work), np.iinfo(np.int64).min, np.int64)
-    for code, table in enumerate(WORK_TABLES):
-        at = np.flatnonzero(work.table == code)
-        call = launch[table][work.row[at]]
-        starts[at[call >= 0]] = calls[call[call >= 0]]
-    return starts

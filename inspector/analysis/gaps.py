@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from inspector.trace.links import Links
-from inspector.trace.schema import WORK_TABLES
-from inspector.trace.work import DeviceWork, Work
+from inspector.trace.work import DeviceWork, Work, launch_calls, launch_times
 
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
@@ -91,14 +89,10 @@ def _launched_last(trace: Trace, work: DeviceWork, real: Int, after: Int) -> Int
     together = after[(after + 1 < len(real)) & (start[np.minimum(after + 1, len(real) - 1)] == start[after])]
     if not len(together):
         return after
-    links, calls = trace.index(Links), trace["host_calls"]["start"]
     best = {}
     for first in together.tolist():
         last = int(np.searchsorted(start, start[first], "right"))
-        launched = []
-        for at in range(first, last):
-            position = int(real[at])
-            call = int(links.launch[WORK_TABLES[work.table[position]]][work.row[position]])
-            launched.append((int(calls[call]) if call >= 0 else np.iinfo(np.int64).min, at))
-        best[first] = max(launched)[1]
+        launched = launch_times(trace, launch_calls(trace, work, real[first:last]))
+        # The last of equals, as if the order of rows were that of launching.
+        best[first] = last - 1 - int(np.argmax(launched[::-1]))
     return np.array([best.get(first, first) for first in after.tolist()], np.int64)

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from inspector.analysis.sequence import find_period
 from inspector.trace.intervals import union
-from inspector.trace.links import Links, process_of
+from inspector.trace.links import process_of
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.table import Array
-from inspector.trace.work import DeviceWork, Work
+from inspector.trace.work import DeviceWork, Work, launch_calls, launch_times
 
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
@@ -95,17 +95,10 @@ class Iterations:
 
     def of_work(self, trace: Trace, work: DeviceWork) -> Rows:
         """Row of the iteration of every record of a device's work, int32; -1 none."""
-        times, owners = work.start.copy(), np.full(len(work), -1, np.int32)
-        launch = trace.index(Links).launch
-        calls = trace["host_calls"]["start"]
-        for code, table in enumerate(WORK_TABLES):
-            at = np.flatnonzero(work.table == code)
-            rows = work.row[at]
-            owners[at] = process_of(trace, table)[rows]
-            if self.by_launch and len(at):
-                call = launch[table][rows]
-                times[at] = np.where(call >= 0, calls[np.maximum(call, 0)] if len(calls) else 0, np.iinfo(np.int64).min)
-        return self.of_times(times, owners)
+        times = work.start
+        if self.by_launch:
+            times = launch_times(trace, launch_calls(trace, work))
+        return self.of_times(times, work.pick(lambda table: process_of(trace, table)))
 
 
 def _from_records(trace: Trace) -> Iterations:
@@ -245,17 +238,11 @@ def iterations(trace: Trace) -> IterationFigures:
 
 def _mark_graph_launches(trace: Trace, work: DeviceWork, owner: Rows, calls: Rows) -> None:
     """Write the iteration of each graph launch call into `calls`, once however many nodes it started."""
-    launch = trace.index(Links).launch
-    for code, table in enumerate(WORK_TABLES):
-        at = np.flatnonzero(work.table == code)
-        rows = work.row[at]
-        if table != "graphs":
-            if "graph_node" not in trace[table]:
-                continue
-            nodes = trace[table]["graph_node"][rows] != 0
-            at, rows = at[nodes], rows[nodes]
-        call = launch[table][rows]
-        calls[call[call >= 0]] = owner[at[call >= 0]]
+    nodes = work.pick(lambda table: trace[table].columns.get("graph_node"), missing=0) != 0
+    nodes |= work.table == WORK_TABLES.index("graphs")
+    at = np.flatnonzero(nodes)
+    call = launch_calls(trace, work, at)
+    calls[call[call >= 0]] = owner[at[call >= 0]]
 
 
 def union_by(keys: Array, start: Int, end: Int, size: int) -> Int:

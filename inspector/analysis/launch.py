@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.analysis.kernels import nearest_rank
-from inspector.trace.links import Links
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.selection import Window
-from inspector.trace.work import Work
+from inspector.trace.work import Work, launch_calls
 
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
@@ -50,16 +49,9 @@ def launches(trace: Trace, device: int, window: Window | None = None) -> Launche
     rows = np.arange(len(work))
     if window is not None:
         rows = rows[np.searchsorted(work.start, window.start) : np.searchsorted(work.start, window.end)]
-    call = np.full(len(rows), -1, np.int32)
-    node = np.zeros(len(rows), bool)
-    for code, table in enumerate(WORK_TABLES):
-        at = np.flatnonzero(work.table[rows] == code)
-        mine = work.row[rows[at]]
-        call[at] = trace.index(Links).launch[table][mine]
-        if table == "graphs":
-            node[at] = True
-        elif "graph_node" in trace[table]:
-            node[at] = trace[table]["graph_node"][mine] != 0
+    call = launch_calls(trace, work, rows)
+    node = work.pick(lambda table: trace[table].columns.get("graph_node"), rows, missing=0) != 0
+    node |= work.table[rows] == WORK_TABLES.index("graphs")
     linked = np.flatnonzero(call >= 0)
     start, length = work.start[rows[linked]], (work.end - work.start)[rows[linked]]
     begun, returned = calls["start"][call[linked]], calls["end"][call[linked]]

@@ -12,7 +12,6 @@ from inspector.analysis.causes import CAUSES, LAUNCH_OVERHEAD, UNATTRIBUTED, Cau
 from inspector.analysis.gaps import Gaps
 from inspector.analysis.iterations import Iterations
 from inspector.analysis.sums import sum_by
-from inspector.trace.schema import WORK_TABLES
 from inspector.trace.selection import Window
 from inspector.trace.work import Work
 
@@ -92,25 +91,17 @@ def rollup(
 
 def next_names(trace: Trace, device: int) -> npt.NDArray[np.int32]:
     """Name id of the work after each gap of a row of devices; -1 none."""
-    gaps, work = trace.index(Gaps).devices[device], trace.index(Work).devices[device]
-    return names_at(trace, work.table[gaps.next], work.row[gaps.next], gaps.next >= 0)
+    return _names_at(trace, device, trace.index(Gaps).devices[device].next)
 
 
 def previous_names(trace: Trace, device: int) -> npt.NDArray[np.int32]:
     """Name id of the work before each gap of a row of devices; -1 none."""
-    gaps, work = trace.index(Gaps).devices[device], trace.index(Work).devices[device]
-    return names_at(trace, work.table[gaps.previous], work.row[gaps.previous], gaps.previous >= 0)
+    return _names_at(trace, device, trace.index(Gaps).devices[device].previous)
 
 
-def names_at(
-    trace: Trace, tables: npt.NDArray[np.int8], rows: npt.NDArray[np.int32], known: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.int32]:
-    """Name ids of records given as (index into WORK_TABLES, row); -1 where not `known`."""
-    names = np.full(len(rows), -1, np.int32)
-    for code, table in enumerate(WORK_TABLES):
-        at = np.flatnonzero(known & (tables == code))
-        names[at] = trace[table]["name"][rows[at]]
-    return names
+def _names_at(trace: Trace, device: int, positions: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    work = trace.index(Work).devices[device]
+    return work.pick(lambda table: trace[table]["name"], positions).astype(np.int32)
 
 
 def iterations_of_gaps(trace: Trace, device: int) -> npt.NDArray[np.int32]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from inspector.trace.links import process_of
+from inspector.trace.links import Links, process_of
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.table import Array
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from inspector.trace.trace import Trace
 
 Int = npt.NDArray[np.int64]
+LONG_AGO = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,21 @@ class DeviceWork:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def pick(self, of_table: Callable[[str], Array | None], at: Array | None = None, missing: int = -1) -> Array:
+        """A value of each record (at the positions `at`; all by default): `of_table` gives the column of a work table.
+
+        `missing` stands where the table has no such column and for position -1. The dtype is that of the columns.
+        """
+        at = np.arange(len(self)) if at is None else at
+        tables, rows = self.table[at], self.row[at]
+        columns = [of_table(name) for name in WORK_TABLES]
+        found = np.full(len(at), missing, next((c.dtype for c in columns if c is not None), np.int64))
+        for code, column in enumerate(columns):
+            mine = np.flatnonzero((tables == code) & (at >= 0))
+            if column is not None and len(mine):
+                found[mine] = column[rows[mine]]
+        return found
 
 
 @dataclass(frozen=True)
@@ -86,3 +103,22 @@ def _of_device(trace: Trace, device: int, counted: dict[str, npt.NDArray[np.bool
         order = np.argsort(columns[0], kind="stable")
         columns = [column[order] for column in columns]
     return DeviceWork(device, *columns)
+
+
+def launch_calls(trace: Trace, work: DeviceWork, at: Array | None = None) -> npt.NDArray[np.int32]:
+    """Row of host_calls that launched each record (at the positions `at`); -1 none."""
+    return work.pick(trace.index(Links).launch.get, at).astype(np.int32)
+
+
+def launch_times(trace: Trace, call: Array) -> Int:
+    """When each launch call (row of host_calls) began, ns; LONG_AGO for -1."""
+    starts = trace["host_calls"]["start"]
+    return np.where(call >= 0, starts[call] if len(starts) else LONG_AGO, LONG_AGO)
+
+
+def node_launches(trace: Trace, work: DeviceWork, at: Array | None = None) -> Int:
+    """The graph launch that each node belongs to, as one number for (process, correlation); -1 for what is no node."""
+    nodes = work.pick(lambda table: trace[table].columns.get("graph_node"), at, missing=0)
+    owner = work.pick(lambda table: process_of(trace, table), at).astype(np.int64)
+    correlation = work.pick(lambda table: trace[table]["correlation"], at)
+    return np.where(nodes != 0, owner << 40 | correlation, -1)
