@@ -3,7 +3,18 @@
 A reader of one storage form gives a `Source`; the mapping of tables is the same for all.
 """
 
+from inspector.readers.nsys.folder import FolderSource, table_files
 from inspector.readers.nsys.read import is_export, read_tables
 from inspector.readers.nsys.source import Batch, Faults, Part, Source, number_array
 
-__all__ = ["Batch", "Faults", "Part", "Source", "is_export", "number_array", "read_tables"]
+__all__ = [
+    "Batch",
+    "Faults",
+    "FolderSource",
+    "Part",
+    "Source",
+    "is_export",
+    "number_array",
+    "read_tables",
+    "table_files",
+]

@@ -13,6 +13,7 @@ _ENVIRONMENT = "ENVIRONMENT_VARIABLE"
 _RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
 _RANK_NAME = re.compile(r"MPI Rank (\d+)$")
 _YES = ("true", "1", "yes", "on")
+_NO = ("", "false", "0", "no", "off")
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,9 @@ class Metadata:
 
     @property
     def simulated(self) -> bool:
-        """Whether the export says that nothing of it was measured."""
+        """Whether the export says, in a word or a sentence, that nothing of it was measured."""
         values = (self.export.get("SIMULATED", ""), *self.capture.get("SIMULATED", ()))
-        return any(value.lower() in _YES for value in values)
+        return any(value.lower() not in _NO for value in values)
 
     def settings(self, name: str) -> tuple[str, ...]:
         """All values of a capture setting, of the session or of one of its processes."""

@@ -24,6 +24,7 @@ Part = tuple[int, int]
 PROCESS_BITS = 0xFFFFFFFFFF000000
 """The bits of a globalTid that name its process: host, virtual machine, process; the other 24 are the thread."""
 
+_TEXTS = frozenset({"name", "value", "text", "data", "metricName"})
 _WRAP = 1 << 64
 _SIGN = 1 << 63
 
@@ -169,10 +170,8 @@ class Batch:
         return Codes(rows, texts)
 
     def values(self, column: str) -> list[Any]:
-        """The column as int, str or None."""
-        array = self._columns.get(column)
-        text = array is not None and not pa.types.is_integer(array.type) and not pa.types.is_floating(array.type)
-        codes: Codes[Any] = self.text_codes(column) if text else self.codes(column)
+        """The column as str or None where its name is that of a text, else as int or None."""
+        codes: Codes[Any] = self.text_codes(column) if column in _TEXTS else self.codes(column)
         return [codes.values[row] for row in codes.rows.tolist()]
 
     def _integers(self, column: str) -> pa.Array | None:
@@ -189,10 +188,10 @@ class Batch:
 
     def _numbers(self, column: str) -> pa.Array | None:
         array = self._columns.get(column)
-        if array is None or pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
+        if array is None or _is_number(array.type):
             return array
         array = _plain(array)
-        if pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
+        if _is_number(array.type):
             return array
         if pa.types.is_boolean(array.type):
             return pc.cast(array, pa.int64())
@@ -229,6 +228,10 @@ def _number(value: object) -> int | float | None:
     except ValueError:
         return None
     return number if -_SIGN <= number < _WRAP else None
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _plain(array: pa.Array) -> pa.Array:
