@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from inspector.analysis.dependencies import Dependencies
+from inspector.analysis.dependencies import STREAM_WAIT, Dependencies, event_sources
 from inspector.analysis.gaps import DeviceGaps, Gaps
 from inspector.analysis.thread_states import SYNC, ThreadStates
 from inspector.trace.intervals import expand, union
-from inspector.trace.links import process_of
+from inspector.trace.links import Links, process_of
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.table import Array
 from inspector.trace.work import DeviceWork, Work, launch_calls, node_launches
@@ -206,16 +206,20 @@ def _host_part(trace: Trace, device: int, rows: Int, start: Int, end: Int, threa
 def _waits_here(trace: Trace, device: int, call: Rows) -> npt.NDArray[np.bool_]:
     """Whether a synchronising call waits for this device: idle from the gap's start, it has nothing left to wait for.
 
-    True unless the trace has the call's synchronisation record and that names a stream of another device.
+    True unless the trace tells what the call waited for, by its synchronisation record (a stream, or the stream that an
+    event was recorded into) or by the copy that it made, and that is of another device.
     """
-    syncs, calls = trace["syncs"], trace["host_calls"]
     here = np.ones(len(call), bool)
-    named = np.flatnonzero((syncs["stream"] >= 0) & (syncs["correlation"] > 0))
-    if not len(named) or not len(call):
+    if not len(call) or len(trace["devices"]) < 2:
         return here
-    elsewhere = named[trace.device_of(syncs["stream"][named]) != device]
+    syncs, calls = trace["syncs"], trace["host_calls"]
+    linked = np.flatnonzero((syncs["correlation"] > 0) & (syncs["kind"] != STREAM_WAIT))
+    streams = syncs["stream"][linked].copy()
+    streams[streams < 0] = event_sources(trace, linked[streams < 0])
+    elsewhere = linked[(streams >= 0) & (trace.device_of(streams) != device)]
     keys = syncs["process"][elsewhere].astype(np.int64) << 40 | syncs["correlation"][elsewhere]
     known = call >= 0
     process = process_of(trace, "host_calls")[call[known]].astype(np.int64)
     here[known] = ~np.isin(process << 40 | calls["correlation"][call[known]], keys)
-    return here
+    away = trace.device_of(trace["memcpys"]["stream"]) != device
+    return here & ~np.isin(call, trace.index(Links).launch["memcpys"][away])

@@ -19,7 +19,7 @@ Rows = npt.NDArray[np.int32]
 
 # Work that starts so soon after work of another stream ended was waiting for it.
 FOLLOWS_NS = 5_000
-_STREAM_WAIT = 2
+STREAM_WAIT = 2
 # Indexes into causes.CAUSES, in the order in which they are asked.
 _PEER, _DEPENDENCY, _ELSEWHERE, _QUEUE = 10, 11, 12, 13
 
@@ -42,13 +42,16 @@ class Dependencies:
         known = before >= 0
         streams = trace["streams"]
         mine, theirs = work.stream[after], work.stream[before]
-        causes[known & (streams["process"][mine] != streams["process"][theirs])] = _ELSEWHERE
+        process = streams["process"]
+        same = known & (process[mine] == process[theirs])
+        causes[known & ~same] = _ELSEWHERE
         causes[known & (self._context(after) != self._context(before))] = _ELSEWHERE
         collective = self._is_collective(after)
         waited = self._recorded_wait(after, call)
         end = found.end[gaps]
-        follows = known & (mine != theirs) & (end - found.start[gaps] <= FOLLOWS_NS)
-        follows |= self._follows_other_device(end) | self._follows_callback(end)
+        # An event is known within its process: work of another one that ends just then is a coincidence.
+        follows = same & (mine != theirs) & (end - found.start[gaps] <= FOLLOWS_NS)
+        follows |= self._follows_other_device(end, process[mine]) | self._follows_callback(end)
         causes[follows | (waited >= 0)] = _DEPENDENCY
         # What the stream waits for may itself be a collective.
         behind = waited >= 0
@@ -70,10 +73,10 @@ class Dependencies:
         trace = self._trace
         syncs, calls = trace["syncs"], trace["host_calls"]
         answer = np.full(len(positions), -1, np.int32)
-        waits = np.flatnonzero(syncs["kind"] == _STREAM_WAIT)
+        waits = np.flatnonzero(syncs["kind"] == STREAM_WAIT)
         if not len(waits):
             return answer
-        sources = _event_sources(trace, waits)
+        sources = event_sources(trace, waits)
         launch = launch_times(trace, launch_calls(trace, self._work))
         mine = self._work.stream[positions]
         for stream in np.unique(mine).tolist():
@@ -105,13 +108,19 @@ class Dependencies:
             answer[mine] = (last >= 0) & kinds[rows[np.maximum(last, 0)]]
         return answer
 
-    def _follows_other_device(self, starts: Int) -> npt.NDArray[np.bool_]:
+    def _follows_other_device(self, starts: Int, processes: Rows) -> npt.NDArray[np.bool_]:
         answer = np.zeros(len(starts), bool)
+        owners = self._trace["streams"]["process"]
         for other in self._trace.index(Work).devices:
-            if other.device != self._device and len(other):
-                ends = np.sort(other.end)
-                last = np.searchsorted(ends, starts, "right") - 1
-                answer |= (last >= 0) & (starts - ends[np.maximum(last, 0)] <= FOLLOWS_NS)
+            if other.device == self._device or not len(other):
+                continue
+            theirs = owners[other.stream]
+            for process in np.unique(processes).tolist():
+                ends = np.sort(other.end[theirs == process])
+                if len(ends):
+                    last = np.searchsorted(ends, starts, "right") - 1
+                    near = (last >= 0) & (starts - ends[np.maximum(last, 0)] <= FOLLOWS_NS)
+                    answer |= near & (processes == process)
         return answer
 
     def _follows_callback(self, starts: Int) -> npt.NDArray[np.bool_]:
@@ -125,7 +134,7 @@ class Dependencies:
         return (last >= 0) & (starts - ends[np.maximum(last, 0)] <= FOLLOWS_NS)
 
 
-def _event_sources(trace: Trace, waits: Int) -> Rows:
+def event_sources(trace: Trace, waits: Int) -> Rows:
     """Row of streams that recorded the event of each wait: by the pairing id where the file has it, else the last
     record of that event number in the process; -1 unknown."""
     syncs, records = trace["syncs"], trace["event_records"]
