@@ -315,12 +315,11 @@ class Host:
 COPIES = {
     1: Kernel("HtoD", 0, sm=0, read=0, write=20),
     2: Kernel("DtoH", 0, sm=0, read=20, write=0),
-    8: Kernel("DtoD", 0, sm=0, read=40, write=40),
     10: Kernel("PtoP", 0, sm=0, read=10, write=10),
 }
 MEMSET = Kernel("memset", 0, sm=0, read=0, write=30)
 _HOST_FUNCTION = Kernel(HOST_FUNCTION, 0, sm=0, read=0, write=0)
-_BYTES_PER_US = {1: 25_000, 2: 25_000, 8: 1_500_000, 10: 200_000}
+_BYTES_PER_US = {1: 25_000, 2: 25_000, 10: 200_000}
 
 
 def _copy_ns(kind: int, size: int) -> int:

@@ -13,9 +13,6 @@ from sample_traces.host import Run
 from sample_traces.nsys_target import EPOCH_NS, SENTENCE
 from sample_traces.truth import records
 
-# Part of Kineto's own time base, which newer files give; times count from it.
-_BASE_NS = EPOCH_NS
-
 Event = dict[str, Any]
 
 
@@ -40,7 +37,7 @@ def write(path: Path, run: Run) -> None:
             {"id": number, "name": "NVIDIA H200 (simulated)", "totalGlobalMem": 150_754_820_096, "numSms": 132}
             for number in run.devices
         ],
-        "baseTimeNanoseconds": _BASE_NS,
+        "baseTimeNanoseconds": EPOCH_NS,
         "displayTimeUnit": "ms",
     }
     text = json.dumps(head, indent=1)[:-2] + ',\n "traceEvents": [\n' + ",\n".join(_events(run)) + "\n]}\n"
@@ -94,8 +91,8 @@ def _copy_name(work: Work) -> tuple[str, str]:
     if work.copy_kind < 0:
         return "gpu_memset", "Memset (Device)"
     host = "Pageable" if work.pageable else "Pinned"
-    sides = {1: f"HtoD ({host} -> Device)", 2: f"DtoH (Device -> {host})", 8: "DtoD (Device -> Device)"}
-    return "gpu_memcpy", f"Memcpy {sides.get(work.copy_kind, 'PtoP (Device -> Device)')}"
+    sides = {1: f"HtoD ({host} -> Device)", 2: f"DtoH (Device -> {host})", 10: "PtoP (Device -> Device)"}
+    return "gpu_memcpy", f"Memcpy {sides[work.copy_kind]}"
 
 
 def _span(category: str, name: str, pid: int, tid: int, start: int, end: int, arguments: Event) -> str:

@@ -185,7 +185,7 @@ def short_name(name: str) -> str:
 
 def _copy(work: Work) -> Row:
     host = 0 if work.pageable else 1
-    source, target = {1: (host, 2), 2: (2, host), 8: (2, 2), 10: (2, 2)}[work.copy_kind]
+    source, target = {1: (host, 2), 2: (2, host), 10: (2, 2)}[work.copy_kind]
     row: Row = {"bytes": work.size, "copyKind": work.copy_kind, "srcKind": source, "dstKind": target, "copyCount": 1}
     if work.copy_kind == 10:
         row |= {"srcDeviceId": 0, "srcContextId": 1, "dstDeviceId": work.stream.ordinal}

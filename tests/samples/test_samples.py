@@ -7,7 +7,7 @@ import json
 import re
 import sqlite3
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -342,3 +342,17 @@ def test_two_ranks_open_as_one_job(sample_traces: Path) -> None:
         ends[int(trace.device_of(kernels["stream"])[row])].append(int(kernels["end"][row]))
     assert len(ends[0]) > 100
     assert sorted(ends[0]) == sorted(ends[1])
+
+
+def test_two_ranks_are_told_the_same_together(sample_traces: Path) -> None:
+    """Opened as one job, each rank's idle time has the causes that it has alone."""
+    paths = [sample_traces / "two_ranks" / f"rank{rank}.sqlite" for rank in (0, 1)]
+    together = open_trace(*paths)
+    for rank, path in enumerate(paths):
+        (device,) = truth_of(sample_traces, f"two_ranks/rank{rank}")["devices"]
+        assert busy(together, rank).idle_ns == device["idle_ns"]
+        shift = told(open_trace(path), 0)[0].start - told(together, rank)[0].start
+        moved = [replace(piece, start=piece.start + shift, end=piece.end + shift) for piece in told(together, rank)]
+        causes, hosts, _ = disagreements(planted(truth_of(sample_traces, f"two_ranks/rank{rank}"), device), moved)
+        assert sum(causes.values()) <= device["idle_ns"] // 100, causes
+        assert not hosts
