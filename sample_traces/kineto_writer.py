@@ -83,8 +83,7 @@ def _work(device: int, work: Work) -> Iterator[str]:
         category, name = "kernel", kernel.name
         arguments |= {"grid": [kernel.grid, 1, 1], "block": [kernel.block, 1, 1], "registers per thread": 96}
     yield _span(category, name, device, stream, work.start, work.end, arguments)
-    if not work.node:
-        yield _flow("f", work.call.correlation, device, stream, work.start)
+    yield _flow("f", work.call.correlation, device, stream, work.start)
 
 
 def _copy_name(work: Work) -> tuple[str, str]:
