@@ -35,7 +35,7 @@ def step(name: str, act: Callable[[], T]) -> tuple[T, float]:
     took = time.perf_counter() - begun
     now = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(f"{name:42} {took:8.3f} s   resident {now / 2**30:5.2f} GiB   peak {peak / 2**30:5.2f} GiB")
+    say(f"{name:42} {took:8.3f} s   resident {now / 2**30:5.2f} GiB   peak {peak / 2**30:5.2f} GiB")
     return result, took
 
 
@@ -76,35 +76,42 @@ def added(count: int, num_processes: int, in_order: bool) -> Builder:
     return builder
 
 
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
 def main(count: int, num_processes: int, in_order: bool) -> None:
     folder = Path(tempfile.mkdtemp(prefix="inflight-bench-"))
+    saved = folder / "big.inflight"
     try:
-        builder, _ = step("add the chunks", lambda: added(count, num_processes, in_order))
-        trace, _ = step("Builder.build", lambda: builder.build(TraceInfo(("bench",), "bench")))
-        del builder
-        print(f"{'':4}{trace.nbytes() / 2**30:.2f} GiB of columns")
-        step("Links.build", lambda: trace.index(Links))
-        step("Work.build", lambda: trace.index(Work))
-        saved = folder / "big.inflight"
-        _, writing = step("save", lambda: save(trace, saved))
-        for name, table in trace.tables.items():
-            for key, values in table.columns.items():
-                np.save(folder / f"{name}.{key}.npy", values)
-        del trace
+        written(folder, saved, count, num_processes, in_order)
         opened, opening = step("open the recording", lambda: recording.read(saved, silent))
         files = sorted(folder.glob("*.npy"))
         mapped, mapping = step("numpy: map the same columns", lambda: [np.load(file, mmap_mode="r") for file in files])
-        print(f"{'':4}ratio {opening / mapping:.1f}")
+        say(f"{'':4}ratio {opening / mapping:.1f}")
         _, ours = step("first use of every column (checked)", lambda: touched(opened))
         _, theirs = step("numpy: sum of every column", lambda: [int(column.sum()) for column in mapped])
-        print(f"{'':4}ratio {ours / theirs:.1f}")
+        say(f"{'':4}ratio {ours / theirs:.1f}")
         again, _ = step("open again", lambda: recording.read(saved, silent))
         step("Links.build", lambda: again.index(Links))
         step("Work.build", lambda: again.index(Work))
-        size = sum(file.stat().st_size for file in saved.iterdir())
-        print(f"{'':4}{size / 2**30:.2f} GiB on disk, written at {size / 2**30 / writing:.2f} GiB/s")
     finally:
         shutil.rmtree(folder)
+
+
+def written(folder: Path, saved: Path, count: int, num_processes: int, in_order: bool) -> None:
+    """The recording, and each column beside it as numpy writes it."""
+    builder, _ = step("add the chunks", lambda: added(count, num_processes, in_order))
+    trace, _ = step("Builder.build", lambda: builder.build(TraceInfo(("bench",), "bench")))
+    say(f"{'':4}{trace.nbytes() / 2**30:.2f} GiB of columns")
+    step("Links.build", lambda: trace.index(Links))
+    step("Work.build", lambda: trace.index(Work))
+    _, took = step("save", lambda: save(trace, saved))
+    size = sum(file.stat().st_size for file in saved.iterdir())
+    say(f"{'':4}{size / 2**30:.2f} GiB on disk, written at {size / 2**30 / took:.2f} GiB/s")
+    for name, table in trace.tables.items():
+        for key, values in table.columns.items():
+            np.save(folder / f"{name}.{key}.npy", values)
 
 
 def touched(trace: Trace) -> None:
