@@ -155,6 +155,9 @@ class _Drawing:
 
     def read(self, picture: str, unlinked: str, pageable: str) -> Drawn:
         rows = [match for line in picture.splitlines() if (match := _ROW.fullmatch(line))]
+        for line in picture.splitlines():
+            if re.match(r"\s*(gpu|thread) \d", line) and not _ROW.fullmatch(line):
+                raise ValueError(f"two blanks belong before the picture: {line.strip()}")
         if not rows:
             raise ValueError("the picture has no row")
         left = min(match.start(3) for match in rows)

@@ -100,6 +100,8 @@ def test_what_does_not_add_up_is_said() -> None:
             gpu 0 stream 7   .A.B
             thread 1 calls   LlL.
         """)
+    with pytest.raises(ValueError, match="two blanks"):
+        draw("gpu 0 stream 7 .A.B")
     with pytest.raises(ValueError, match="no row"):
         draw("nothing to see")
     drawn = draw("gpu 0 stream 7   .A.B", unlinked="AB")
