@@ -27,7 +27,8 @@ SUFFIXES = (".sqlite", ".sqlite3", ".db")
 
 _MAGIC = b"SQLite format 3\0"
 _BATCH_ROWS = 1 << 16
-_PART_ROWS = 1 << 19
+_PART_ROWS = 1 << 18
+_MOST_PARTS = 1 << 10
 _NUMERIC = ("INT", "REAL", "FLOA", "DOUB", "NUM", "BOOL")
 
 
@@ -98,23 +99,24 @@ class SqliteSource:
         """As in Source."""
         if table not in self._types:
             return 0
-        (count,) = self._one(table, f"SELECT count(*) FROM {_quoted(table)}")
-        return count or 0
+        return self._one(table, f"SELECT count(*) FROM {_quoted(table)}") or 0
 
     def parts(self, table: str) -> Sequence[Part | None]:
         """As in Source: ranges of row ids."""
         if table not in self._types:
             return []
         try:
-            low, high = self._one(
-                table, f"SELECT min(rowid), max(rowid) FROM {_quoted(table)}", sqlite3.OperationalError
+            # One query for both would read the whole table.
+            low, high = (
+                self._one(table, f"SELECT {which}(rowid) FROM {_quoted(table)}", sqlite3.OperationalError)
+                for which in ("min", "max")
             )
         except sqlite3.OperationalError:
             return [None]  # a view, or a table without row ids
         if low is None or high is None:
             return []
-        # Row ids may be far apart.
-        step = -(-(high - low + 1) // -(-self.count(table) // _PART_ROWS))
+        # Row ids may be far apart, and to count the rows would read the whole table once more.
+        step = max(_PART_ROWS, -(-(high - low + 1) // _MOST_PARTS))
         return [(at, min(at + step - 1, high)) for at in range(low, high + 1, step)]
 
     def batches(
@@ -174,10 +176,10 @@ class SqliteSource:
         except sqlite3.Error as error:
             raise self._unreadable(table, error) from error
 
-    def _one(self, table: str, query: str, *expected: type[Exception]) -> tuple[int | None, ...]:
+    def _one(self, table: str, query: str, *expected: type[Exception]) -> int | None:
         try:
             with closing(_connect(self._path)) as connection:
-                found: tuple[int | None, ...] = connection.execute(query).fetchone()
+                found: int | None = connection.execute(query).fetchone()[0]
                 return found
         except expected:
             raise

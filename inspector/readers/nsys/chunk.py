@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from inspector.readers.nsys.context import Context
 from inspector.readers.nsys.source import Batch, Bool, Int
 from inspector.trace.table import Array
@@ -49,3 +51,12 @@ def times(batch: Batch) -> tuple[Int, Int, Bool | None]:
     start, end = batch.ints("start"), batch.ints("end")
     unstamped = batch.null("start") | batch.null("end")
     return start, end, unstamped if unstamped.any() else None
+
+
+def stamped(chunk: Chunk, batch: Batch, column: str) -> Chunk:
+    """The rows of an instant whose time, `column` of the batch, is there; the others are counted."""
+    without = batch.null(column)
+    if not without.any():
+        return chunk
+    batch.skipped("rows without a time", int(np.count_nonzero(without)))
+    return chunk.take(~without)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -41,6 +42,12 @@ class Context:
         self._threads: dict[int | None, int] = {}
         self._owners: dict[int, int] = {}
         self._pids: dict[int, int] = {}
+        self._contexts: dict[tuple[int, int | None], int | None] = {}
+        self._told = {
+            (pid, context): device
+            for table in ("TARGET_INFO_CUDA_NULL_STREAM", "TARGET_INFO_CUDA_CONTEXT_INFO")
+            for pid, context, device in records(source, table, "processId", "contextId", "deviceId")
+        }
         self._used: set[tuple[int, int]] = set()
         self._described = {
             global_pid: (pid, str(name or ""))
@@ -160,18 +167,32 @@ class Context:
         return combined([batch.codes(name) for name in ("globalPid", "deviceId")], lambda key: self.device(*key))
 
     def streams(self, batch: Batch, work: bool = True) -> Int32:
-        """Rows of streams, int32. `work` has a stream, numbered -1 where the export names none; else that is -1."""
+        """Rows of streams, int32. `work` has a stream, numbered -1 where the export names none; else that is -1.
+
+        What is no work names device 0 whatever its device is: its context tells, by the work that ran in it.
+        """
 
         def stream(key: tuple[int | None, ...]) -> int:
-            global_pid, device, number = key
-            if number is None or number in _NO_STREAM or device is None:
-                if not work:
-                    return _UNKNOWN
+            global_pid, context, device, number = key
+            process = self.process(global_pid)
+            if work:
+                self._contexts[process, context] = device
                 number = _UNKNOWN if number is None else number
+            elif number is None or number in _NO_STREAM:
+                return _UNKNOWN
+            else:
+                told = self._contexts.get(
+                    (process, context), self._told.get((self._pids.get(process), context), device)
+                )
+                if told != device:
+                    text = f"{batch.table}: streams whose device is that of their context, not the one in the record"
+                    self.builder.quality.add("repaired", text)
+                    device = told
             name = "no stream" if number == _UNKNOWN else ""
-            return self.builder.stream(self.process(global_pid), self.device(global_pid, device), number, name)
+            return self.builder.stream(process, self.device(global_pid, device), number, name)
 
-        return combined([batch.codes(name) for name in ("globalPid", "deviceId", "streamId")], stream)
+        columns = ("globalPid", "contextId", "deviceId", "streamId")
+        return combined([batch.codes(name) for name in columns], stream)
 
     def names(self, batch: Batch, *columns: str, versioned: bool = False) -> Int32:
         """Name ids of the first of `columns` (of string ids) that names something; `versioned` drops '_v7000'."""
@@ -205,16 +226,18 @@ class Context:
 
 def mapped(codes: Codes[int | None], of: Callable[[int | None], int]) -> Int32:
     """`of` for every row, called once for every distinct value; int32."""
-    return np.array([of(value) for value in codes.values], np.int32)[codes.rows]
+    table = np.array([of(value) for value in codes.values], np.int32)
+    return np.full(len(codes.rows), table[0]) if len(table) == 1 else table[codes.rows]
 
 
 def combined(columns: Sequence[Codes[int | None]], of: Callable[[tuple[int | None, ...]], int]) -> Int32:
     """`of` the values of several columns for every row, called once for every combination that occurs; int32."""
-    code = np.zeros(len(columns[0].rows), np.int64)
-    size = 1
-    for column in columns:
+    # A column with one value only adds nothing to the combinations.
+    several = [column for column in columns if len(column.values) > 1]
+    code = np.zeros(len(columns[0].rows), np.int64) if not several else several[0].rows
+    for column in several[1:]:
         code = code * len(column.values) + column.rows
-        size *= len(column.values)
+    size = math.prod(len(column.values) for column in columns)
 
     def values(key: int) -> tuple[int | None, ...]:
         found: list[int | None] = []
@@ -223,6 +246,8 @@ def combined(columns: Sequence[Codes[int | None]], of: Callable[[tuple[int | Non
             found.append(column.values[row])
         return tuple(reversed(found))
 
+    if size == 1:
+        return np.full(len(code), of(values(0)), np.int32)
     if size <= len(code) + 1024:
         present = np.flatnonzero(np.bincount(code, minlength=size))
         table = np.empty(size, np.int32)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from inspector.readers.nsys.chunk import Chunk, Mapping, times
+from inspector.readers.nsys.chunk import Chunk, Mapping, stamped, times
 from inspector.readers.nsys.context import Context, mapped
 from inspector.readers.nsys.source import Batch, Bool, Int
 from inspector.trace.schema import NEVER
@@ -121,7 +121,7 @@ def _syncs(batch: Batch, context: Context) -> Sequence[Chunk]:
 
 def _event_records(batch: Batch, context: Context) -> Sequence[Chunk]:
     columns: dict[str, Array] = {
-        "stream": context.streams(batch),
+        "stream": context.streams(batch, work=False),
         "correlation": correlations(batch),
         "event": batch.ints("eventId"),
     }
@@ -146,7 +146,7 @@ def _allocations(batch: Batch, context: Context) -> Sequence[Chunk]:
         "bytes": np.where(batch.ints("memoryOperationType") == _FREED, -size, size),
         "kind": kind,
     }
-    return [Chunk("allocations", columns)]
+    return [stamped(Chunk("allocations", columns), batch, "start")]
 
 
 _EVENT = ("eventId", "eventSyncId")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from inspector.readers.nsys.chunk import Chunk, Mapping, times
+from inspector.readers.nsys.chunk import Chunk, Mapping, stamped, times
 from inspector.readers.nsys.context import Context, mapped
 from inspector.readers.nsys.device import correlations
 from inspector.readers.nsys.source import Batch
@@ -75,7 +75,7 @@ def _schedulings(batch: Batch, context: Context) -> Sequence[Chunk]:
         "cpu": batch.ints("cpu", -1).astype(np.int32),
         "on": (batch.ints("isSchedIn") != 0).astype(np.int8),
     }
-    return [Chunk("schedulings", columns)]
+    return [stamped(Chunk("schedulings", columns), batch, "start")]
 
 
 MAPPINGS: tuple[Mapping, ...] = (

@@ -55,7 +55,10 @@ def _gpu_metrics(source: Source) -> Mapping:
         if negative.any():
             batch.repaired("value: negative samples, read as 0", int(np.count_nonzero(negative)))
         columns: dict[str, Array] = {"time": time, "series": rows, "value": np.maximum(value, 0).astype(np.float64)}
-        return [Chunk("counters", columns).take(~early)]
+        without = batch.null("timestamp")
+        if without.any():
+            batch.skipped("rows without a time", int(np.count_nonzero(without)))
+        return [Chunk("counters", columns).take(~early & ~without)]
 
     return Mapping("GPU_METRICS", ("timestamp", "typeId", "metricId", "value"), chunks)
 

@@ -89,7 +89,9 @@ def _chunks(batch: Batch, context: Context, names: NvtxNames) -> Sequence[Chunk]
     marks = kind == _MARK
     if marks.any():
         columns = {"time": start, "thread": thread, "name": name, "domain": domain}
-        found.append(Chunk("marks", columns).take(marks))
+        if (marks & unstamped).any():
+            batch.skipped("marks without a time", int(np.count_nonzero(marks & unstamped)))
+        found.append(Chunk("marks", columns).take(marks & ~unstamped))
     return found
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from inspector.trace.schema import SCHEMAS
 from inspector.trace.trace import Trace, TraceInfo
 
 _PREFIXES = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "OSRT_API", "META_DATA_EXPORT", "EXPORT_META_DATA", "TARGET_INFO_")
+_GRAPHS = "CUDA graphs recorded as a whole: record with --cuda-graph-trace=node to see the kernels inside"
 _REPORT_EVERY_S = 0.1
 _MAX_THREADS = 4
 
@@ -45,23 +48,21 @@ def read_tables(source: Source, path: Path, kind: str, size: int, report: Report
         for mapping in (*device.MAPPINGS, *host.MAPPINGS, nvtx.mapping(source, context), *metrics.mappings(source))
         if source.columns(mapping.table)
     ]
-    unclosed = []
+    unclosed: list[Chunk] = []
     last = 0
-    filled: set[str] = set()
-    chunks = (c for mapping, batch in _batches(source, mappings, size, report) for c in mapping.chunks(batch, context))
-    for chunk in chunks:
-        if not len(chunk):
-            continue
-        filled.add(chunk.table)
-        if chunk.unstamped is not None and chunk.unstamped.any():
-            builder.reject(chunk.table, "no time stamp", chunk.columns, chunk.unstamped)
-            chunk = chunk.without(chunk.unstamped)
-        if chunk.unclosed is not None and chunk.unclosed.any():
-            unclosed.append(chunk.take(chunk.unclosed))
-            chunk = chunk.without(chunk.unclosed)
-        builder.add(chunk.table, **chunk.columns)
-        if "end" in chunk.columns and len(chunk.columns["end"]):
-            last = max(last, int(chunk.columns["end"].max()))
+    rows: Counter[str] = Counter()
+    with closing(_batches(source, mappings, size, report)) as batches:
+        for mapping, batch in batches:
+            for chunk in mapping.chunks(batch, context):
+                rows[chunk.table] += len(chunk)
+                rows["nodes"] += "graph_node" in chunk.columns
+                closed, still_open = _add(chunk, builder)
+                if len(still_open):
+                    unclosed.append(still_open)
+                if "end" in closed.columns:
+                    last = max(last, int(closed.columns["end"].max(initial=last)))
+    if rows["graphs"] and not rows["nodes"]:
+        builder.quality.add("graph-level", _GRAPHS, rows["graphs"])
     report(Progress("sorting", size, size))
     _close(unclosed, last if metadata.session_end is None else metadata.session_end, builder)
     context.finish(metadata)
@@ -76,9 +77,22 @@ def read_tables(source: Source, path: Path, kind: str, size: int, report: Report
         start_epoch_ns=metadata.epoch_ns,
         basis="simulated" if metadata.simulated else "measured",
         details=details(source, metadata),
-        missing=missing(source, metadata, [name for name in SCHEMAS if name not in filled]),
+        missing=missing(source, metadata, [name for name in SCHEMAS if not rows[name]]),
     )
     return builder.build(info, metadata.session_start)
+
+
+def _add(chunk: Chunk, builder: Builder) -> tuple[Chunk, Chunk]:
+    """Add the rows that have their times; set those aside that have none; return what was added and what has no end."""
+    if chunk.unstamped is not None and chunk.unstamped.any():
+        builder.reject(chunk.table, "no time stamp", chunk.columns, chunk.unstamped)
+        chunk = chunk.without(chunk.unstamped)
+    still_open = chunk.take(np.zeros(len(chunk), bool))
+    if chunk.unclosed is not None and chunk.unclosed.any():
+        still_open = chunk.take(chunk.unclosed)
+        chunk = chunk.without(chunk.unclosed)
+    builder.add(chunk.table, **chunk.columns)
+    return chunk, still_open
 
 
 def _close(unclosed: Sequence[Chunk], end: int, builder: Builder) -> None:
@@ -102,9 +116,9 @@ def _batches(source: Source, mappings: Sequence[Mapping], size: int, report: Rep
     numbered the same way every time.
     """
     jobs = deque((mapping, part) for mapping in mappings for part in source.parts(mapping.table))
-    total = sum(source.count(mapping.table) for mapping in mappings)
+    total = len(jobs)
     threads = min(_MAX_THREADS, os.cpu_count() or 1)
-    rows = 0
+    rows = done = 0
     stop = threading.Event()
 
     def fetch(mapping: Mapping, part: Part | None) -> deque[Batch]:
@@ -123,22 +137,20 @@ def _batches(source: Source, mappings: Sequence[Mapping], size: int, report: Rep
                     mapping, part = jobs.popleft()
                     pending.append((mapping, pool.submit(fetch, mapping, part)))
                 mapping, future = pending.popleft()
+                progress = Progress(f"reading {mapping.table}", size * done // total, size, rows)
                 while not wait([future], _REPORT_EVERY_S).done:
-                    report(_progress(mapping.table, rows, total, size))
+                    report(progress)
                 batches = future.result()
+                done += 1
                 while batches:
                     batch = batches.popleft()
                     rows += len(batch)
-                    report(_progress(mapping.table, rows, total, size))
+                    report(replace(progress, rows=rows))
                     yield mapping, batch
         finally:
             stop.set()
             for _, future in pending:
                 future.cancel()
-
-
-def _progress(table: str, rows: int, total: int, size: int) -> Progress:
-    return Progress(f"reading {table}", size * rows // total if total else size, size, rows)
 
 
 def _existing(source: Source, mapping: Mapping) -> list[str]:
