@@ -77,6 +77,7 @@ _OTHERS: tuple[Ink, ...] = (
     Ink("generation iteration", "#9CC3B4", "#4F7D6E"),
     Ink("mixed iteration", "#CDB891", "#8A764E"),
     Ink("profiler", "#E3B9C0", "#6B3D45", "hatch"),
+    Ink("counter", "#44708F", "#7FB0D0"),
 )
 
 INKS: tuple[Ink, ...] = (
@@ -102,50 +103,6 @@ def cause_ink(cause: int) -> int:
 def ink(name: str) -> int:
     """Ink of a cause or of one of the other meanings by its name; KeyError for a stranger."""
     return _NUMBERS[name]
-
-
-@dataclass(frozen=True)
-class Structure:
-    """The neutral colours that carry everything else, and the one accent for what is selected; '#rrggbb' each."""
-
-    ground: str
-    panel: str
-    header: str
-    line: str
-    faint: str
-    text: str
-    dim: str
-    accent: str
-    curve: str
-    curve_second: str
-
-
-STRUCTURE: dict[Theme, Structure] = {
-    "light": Structure(
-        ground="#FFFFFF",
-        panel="#F5F6F8",
-        header="#ECEEF1",
-        line="#DADDE2",
-        faint="#EFF1F4",
-        text="#22272E",
-        dim="#6C7480",
-        accent="#0B66D6",
-        curve="#44708F",
-        curve_second="#B0703A",
-    ),
-    "dark": Structure(
-        ground="#17191D",
-        panel="#1E2126",
-        header="#262A30",
-        line="#343940",
-        faint="#1F2328",
-        text="#E4E7EB",
-        dim="#969EA9",
-        accent="#5AA9FF",
-        curve="#7FB0D0",
-        curve_second="#D69C66",
-    ),
-}
 
 
 def rgb(colour: str) -> tuple[int, int, int]:

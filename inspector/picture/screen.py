@@ -12,11 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from inspector.picture.palette import STRUCTURE, Theme, colours, rgb
+from inspector.picture.curves import Curve, Samples
+from inspector.picture.palette import Theme, colours, rgb
 from inspector.picture.viewport import Grid, Viewport
 from inspector.trace.pyramid import Columns
 
 Float = npt.NDArray[np.float32]
+Values = npt.NDArray[np.float64]
 Pixels = npt.NDArray[np.uint32]
 
 LEVELS = 32
@@ -97,9 +99,9 @@ class Shades:
     ground: int
 
     @classmethod
-    def of(cls, theme: Theme) -> Shades:
-        """The shades of a theme; level 0 is the ground, level 1 already shows."""
-        ground = np.array(rgb(STRUCTURE[theme].ground), np.float64)
+    def of(cls, theme: Theme, surface: str) -> Shades:
+        """The shades of a theme on a '#rrggbb' ground; level 0 is the ground, level 1 already shows."""
+        ground = np.array(rgb(surface), np.float64)
         cover = np.r_[0, _LEAST + (1 - _LEAST) * np.arange(1, LEVELS + 1) / LEVELS]
         inks = colours(theme).astype(np.float64)
         grey = inks.mean(axis=1, keepdims=True) * np.ones(3)
@@ -143,6 +145,38 @@ def histogram(share: Float, touched: npt.NDArray[np.bool_], height: int, ground:
     filled = np.where(touched, np.maximum(share * height, 1.0), 0.0)
     above = (height - 1 - np.arange(height))[:, None]
     return blend(ground, colour, np.clip(filled[None, :] - above, 0, 1))
+
+
+def curve_on_screen(curve: Curve, grid: Grid, viewport: Viewport) -> tuple[Values, Values]:
+    """Lowest and highest value under every pixel, NaN where there is none; float64."""
+    place = (viewport.window.start - grid.origin + np.arange(viewport.width + 1) * viewport.ns_per_px) / grid.step
+    place = np.clip(place, 0, grid.num)
+    first = np.minimum(place[:-1].astype(np.int64), grid.num - 1)
+    last = np.maximum(np.minimum(np.ceil(place[1:]).astype(np.int64) - 1, grid.num - 1), first)
+    low, high = curve.low[first], curve.high[first]
+    for step in range(1, int(min((last - first).max(initial=0), 3)) + 1):
+        column = np.minimum(first + step, last)
+        low, high = np.fmin(low, curve.low[column]), np.fmax(high, curve.high[column])
+    outside = place[1:] <= place[:-1]
+    low[outside], high[outside] = np.nan, np.nan
+    return low, high
+
+
+def curve_block(low: Values, high: Values, samples: Samples, height: int, ground: int, colour: int) -> Pixels:
+    """(height, width) pixels: a line through the values, which spans all that a pixel saw, over a faint filling."""
+    span = samples.top - samples.bottom or 1.0
+    known = np.isfinite(low)
+    # One pixel stays free above the highest value and the line is 1.5 pixels strong.
+    bottom = np.where(known, (low - samples.bottom) / span * (height - 2), -2)
+    top = np.where(known, (high - samples.bottom) / span * (height - 2), -2)
+    # Neighbours meet, so that steps are drawn as edges.
+    before = np.r_[top[:1], top[:-1]]
+    joined = known & np.r_[False, known[:-1]]
+    reach = np.where(joined & (before < bottom), before, bottom)
+    level = (height - 1 - np.arange(height))[:, None]
+    line = np.clip(top[None, :] + 1.5 - level, 0, 1) * np.clip(level + 1 - reach[None, :], 0, 1)
+    fill = np.clip(top[None, :] + 1 - level, 0, 1) * 0.22
+    return blend(ground, colour, np.maximum(line * known, fill * known))
 
 
 def blend(ground: int, colour: int, alpha: npt.NDArray[np.floating]) -> Pixels:

@@ -21,15 +21,21 @@ SEARCHED: tuple[str, ...] = ("kernels", "memcpys", "memsets", "graphs", "host_ca
 
 @dataclass(frozen=True)
 class Filter:
-    """What stays in full colour: names that the regular expression `pattern` finds (whatever the case), and records of
-    at least `least_ns`. Empty: everything.
+    """What stays in full colour: records whose name the regular expression `pattern` finds (whatever the case), that
+    last at least `least_ns`, and that carry the name id `name` (None: any). Empty: everything.
     """
 
     pattern: str = ""
     least_ns: int = 0
+    name: int | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.pattern) or self.least_ns > 0
+        return self.by_name or self.least_ns > 0
+
+    @property
+    def by_name(self) -> bool:
+        """Whether names matter to it."""
+        return bool(self.pattern) or self.name is not None
 
     def names(self, trace: Trace) -> npt.NDArray[np.bool_]:
         """For every name id whether it is wanted; one more entry answers for -1. Raises Usage for a bad pattern."""
@@ -38,6 +44,8 @@ class Filter:
             found = compiled(self.pattern)
             wanted[:-1] = [found.search(text) is not None for text in trace.names.texts]
             wanted[-1] = False
+        if self.name is not None:
+            wanted &= np.arange(len(wanted)) == self.name
         return wanted
 
 

@@ -136,7 +136,7 @@ class FilteredRows:
 
     def _part(self, lane: Lane, names: npt.NDArray[np.bool_], wanted: Filter) -> Lane:
         fits = np.diff(lane.pyramid.before) >= wanted.least_ns
-        if wanted.pattern:
+        if wanted.by_name:
             fits &= names[lane.names(self.trace)]
         return lane if fits.all() else lane.take(np.flatnonzero(fits))
 

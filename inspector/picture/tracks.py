@@ -90,8 +90,8 @@ def _add_devices(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
         title = trace.device_name(device)
         groups.append(Group(group, title, _memory_note(trace, device)))
         if len(mine):
-            tracks.append(Track("busy", device, f"busy {number}", group, "busy", "share of time with work"))
-            tracks.append(Track("causes", device, f"idle {number}", group, "idle, why", "cause of most idle time"))
+            tracks.append(Track("busy", device, f"busy {number}", group, "busy", "share of time"))
+            tracks.append(Track("causes", device, f"idle {number}", group, "idle, why"))
         order = np.lexsort((streams["number"][mine], streams["process"][mine]))
         for stream in mine[order].tolist():
             process = int(streams["process"][stream])
@@ -143,7 +143,7 @@ def _add_threads(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
             for table, kind in HOST_TABLES.items():
                 if counts[table][thread]:
                     identity = f"{kind} {group}/{int(threads['tid'][thread])}"
-                    tracks.append(Track(kind, thread, identity, group, name, _KIND_TITLES[kind]))
+                    tracks.append(Track(kind, thread, identity, group, _KIND_TITLES[kind], name))
         tracks.extend(_counter(trace, int(row), group) for row in series)
     rest = lone[trace["series"]["process"][lone] < 0]
     if len(rest):

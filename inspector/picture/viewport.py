@@ -71,12 +71,3 @@ class Viewport:
         """The window moved by that many pixels to the right."""
         shift = round(pixels * self.ns_per_px)
         return Window(self.window.start + shift, self.window.end + shift)
-
-
-def kept_inside(window: Window, low: int, high: int) -> Window:
-    """`window` no longer than [low, high) with a margin of a twentieth, and moved so that it stays within that."""
-    span = max(high - low, SHORTEST_NS)
-    margin = span // 20
-    length = max(min(window.length, span + 2 * margin), SHORTEST_NS)
-    start = min(max(window.start, low - margin), low + span + margin - length)
-    return Window(start, start + length)

@@ -1,0 +1,44 @@
+"""The whole trace in one strip: how busy the devices were, from end to end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector.analysis.busy import Unions
+from inspector.trace.intervals import cover
+
+if TYPE_CHECKING:
+    from inspector.trace.trace import Trace
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Share of `columns` equal stretches of the trace in which each device was busy; (devices, columns) float32.
+
+    Devices without work are left out. `touched` says where there was any work at all.
+    """
+
+    share: npt.NDArray[np.float32]
+    touched: npt.NDArray[np.bool_]
+
+
+def overview(trace: Trace, columns: int) -> Overview:
+    """Busy shares from 0 to the end of the trace."""
+    end = max(trace.end_ns, 1)
+    edges = np.linspace(0, end, columns + 1).astype(np.int64)
+    width = np.maximum(np.diff(edges), 1)
+    shares, touched = [], []
+    for kinds in trace.index(Unions).devices:
+        busy = kinds["all"]
+        if not len(busy.starts):
+            continue
+        covered = cover(busy, edges)
+        shares.append((covered / width).astype(np.float32))
+        touched.append(covered > 0)
+    if not shares:
+        return Overview(np.zeros((0, columns), np.float32), np.zeros((0, columns), bool))
+    return Overview(np.stack(shares), np.stack(touched))

@@ -1,0 +1,179 @@
+"""The column of names on the left, the bars of groups, and the ruler."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
+
+from inspector import units
+from inspector.picture.labels import short
+from inspector.picture.tracks import Track
+from ui.theme import Theme
+from ui.timeline.layout import Row
+from ui.timeline.scene import Scene
+from ui.widgets.ruler import ticks
+
+_LEFT = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine)
+_RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine)
+
+
+def paint_headers(painter: QPainter, scene: Scene, theme: Theme) -> None:
+    """Names of all rows in view, then the ruler over them."""
+    painter.fillRect(QRectF(0, scene.ruler, scene.left, scene.height), QColor(theme.tokens.raised))
+    pinned = scene.layout.pinned
+    for row, y in scene.rows():
+        painter.save()
+        painter.setClipRect(QRectF(0, scene.ruler if row in pinned else scene.top, scene.width, scene.height))
+        if row.group is not None:
+            _group(painter, scene, theme, row, y)
+        elif row.track is not None:
+            _track(painter, scene, theme, row, y, row.track)
+        painter.restore()
+    painter.setPen(QColor(theme.tokens.line))
+    painter.drawLine(QPointF(scene.left - 0.5, scene.ruler), QPointF(scene.left - 0.5, scene.height))
+    if pinned:
+        painter.setPen(QPen(QColor(theme.tokens.edge), 1))
+        painter.drawLine(QPointF(0, scene.top - 0.5), QPointF(scene.width, scene.top - 0.5))
+
+
+def _group(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int) -> None:
+    assert row.group is not None
+    bar = QRectF(0, y, scene.width, row.height)
+    painter.fillRect(bar, QColor(theme.tokens.sunken))
+    painter.setPen(QColor(theme.tokens.line))
+    painter.drawLine(QPointF(0, y + row.height - 0.5), QPointF(scene.width, y + row.height - 0.5))
+    middle = y + row.height / 2
+    _chevron(painter, 12 * scene.scale, middle, scene.scale, row.folded, theme.tokens.muted)
+    painter.setFont(theme.font("strong"))
+    painter.setPen(QColor(theme.tokens.text))
+    metrics = QFontMetricsF(painter.font())
+    text = row.group.title
+    painter.drawText(QRectF(22 * scene.scale, y, scene.width, row.height), _LEFT, text)
+    after = 22 * scene.scale + metrics.horizontalAdvance(text) + 12 * scene.scale
+    painter.setFont(theme.font("small"))
+    painter.setPen(QColor(theme.tokens.muted))
+    note = " · ".join(part for part in (row.group.note, _busy_note(scene, row)) if part)
+    painter.drawText(QRectF(after, y, scene.width, row.height), _LEFT, note)
+
+
+def _busy_note(scene: Scene, row: Row) -> str:
+    """How much of the span in view the device was busy, exact to a column of the picture."""
+    share = busy_share(scene, row.identity)
+    return "" if share is None else f"busy {100 * share:.1f} % in view"
+
+
+def busy_share(scene: Scene, group: str) -> float | None:
+    """Share of the window in which the device of a group was busy; None where no picture tells."""
+    for picture in scene.pictures:
+        for made in picture.tracks.values():
+            if made.track.kind == "busy" and made.track.group == group and made.content.lanes:
+                pyramid = made.content.lanes[0].pyramid
+                window = scene.viewport.window
+                covered = pyramid.columns(window.start, max(window.length, 1), 1)
+                return int(covered.until[1]) / max(window.length, 1)
+    return None
+
+
+def _track(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int, track: Track) -> None:
+    tokens = theme.tokens
+    header = QRectF(0, y, scene.left, row.height)
+    if scene.current == row.identity:
+        painter.fillRect(header, QColor(tokens.wash))
+        painter.fillRect(QRectF(0, y, 3, row.height), QColor(tokens.accent))
+    if scene.dropping == row.identity:
+        painter.fillRect(QRectF(0, y - 1, scene.left, 2), QColor(tokens.accent))
+    indent = 22 * scene.scale
+    right = scene.left - 8 * scene.scale
+    lanes, _ = scene.lanes(track)
+    if lanes > 1:
+        _chevron(painter, 12 * scene.scale, y + row.height / 2, scene.scale, row.folded, tokens.faint)
+    if row in scene.layout.pinned:
+        painter.setBrush(QColor(tokens.accent))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.drawEllipse(QPointF(12 * scene.scale, y + row.height / 2), 3 * scene.scale, 3 * scene.scale)
+    title, note = _texts(scene, track)
+    small = theme.font("small")
+    painter.setFont(small)
+    metrics = QFontMetricsF(small)
+    line = metrics.height()
+    if row.height >= 2 * line + 2:
+        top = y + (row.height - 2 * line) / 2 if row.height < 3 * line else y + 3
+        places = (QRectF(indent, top, right - indent, line), QRectF(indent, top + line, right - indent, line))
+        align = (_LEFT, _LEFT)
+    else:
+        room = min(metrics.horizontalAdvance(note), (right - indent) * 0.5)
+        middle = min(row.height, 24 * scene.scale)
+        places = (
+            QRectF(indent, y, right - indent - room - 6, middle),
+            QRectF(right - room, y, room, middle),
+        )
+        align = (_LEFT, _RIGHT)
+    for text, place, flags, colour in zip((title, note), places, align, (tokens.text, tokens.muted), strict=True):
+        painter.setPen(QColor(colour))
+        mode = Qt.TextElideMode.ElideMiddle if colour == tokens.text else Qt.TextElideMode.ElideRight
+        painter.drawText(place, flags, metrics.elidedText(text, mode, place.width()))
+    painter.setPen(QColor(tokens.line))
+    painter.drawLine(QPointF(0, y + row.height - 0.5), QPointF(scene.left, y + row.height - 0.5))
+
+
+def _texts(scene: Scene, track: Track) -> tuple[str, str]:
+    """Title and note of a track; a counter's note is its value under the pointer."""
+    if track.kind != "counter":
+        return track.title, track.note
+    found = scene.picture_of(track)
+    if found is None or found[1].curve is None:
+        return track.title, track.note
+    samples = found[1].curve.samples
+    over = scene.pointer is not None and scene.pointer[0] >= scene.left
+    value = samples.at(scene.time(scene.pointer[0])) if over and scene.pointer is not None else samples.top
+    if value != value:
+        return track.title, track.note
+    text = f"{units.three_digits(value)} {track.note}".strip()
+    return short(track.title), text if over else f"max {text}"
+
+
+def _chevron(painter: QPainter, x: float, y: float, scale: float, folded: bool, colour: str) -> None:
+    size = 3.5 * scale
+    if folded:
+        points = [QPointF(x - size / 2, y - size), QPointF(x + size / 2, y), QPointF(x - size / 2, y + size)]
+    else:
+        points = [QPointF(x - size, y - size / 2), QPointF(x, y + size / 2), QPointF(x + size, y - size / 2)]
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(QColor(colour), 1.5 * scale))
+    painter.drawPolyline(QPolygonF(points))
+    painter.restore()
+
+
+def paint_ruler(painter: QPainter, scene: Scene, theme: Theme) -> None:
+    """Times along the top; left of them how long the span in view is, or from where the labels count."""
+    tokens = theme.tokens
+    area = QRectF(0, 0, scene.width, scene.ruler)
+    painter.fillRect(area, QColor(tokens.raised))
+    painter.setFont(theme.font("small"))
+    metrics = QFontMetricsF(painter.font())
+    found = ticks(scene.viewport.window, scene.viewport.width, 96 * scene.scale)
+    painter.setPen(QColor(tokens.text))
+    right = scene.left - 8 * scene.scale
+    indent = 22 * scene.scale
+    span = units.time(scene.viewport.window.length)
+    painter.drawText(QRectF(indent, 0, right - indent, scene.ruler), _LEFT, span)
+    painter.setPen(QColor(tokens.muted))
+    place = QRectF(indent, 0, right - indent, scene.ruler)
+    painter.drawText(place, _RIGHT, found.base or "in view")
+    painter.save()
+    painter.setClipRect(QRectF(scene.left, 0, scene.width, scene.ruler))
+    painter.setPen(QColor(tokens.line))
+    low = scene.ruler - 0.5
+    for time in found.minor:
+        x = round(scene.x(time)) + 0.5
+        painter.drawLine(QPointF(x, low - 4), QPointF(x, low))
+    for time, text in found.major:
+        x = round(scene.x(time)) + 0.5
+        painter.setPen(QColor(tokens.edge))
+        painter.drawLine(QPointF(x, low - 9), QPointF(x, low))
+        painter.setPen(QColor(tokens.muted))
+        painter.drawText(QPointF(x + 4, low - 9 + metrics.ascent() / 2), text)
+    painter.restore()
+    painter.setPen(QColor(tokens.line))
+    painter.drawLine(QPointF(0, low), QPointF(scene.width, low))

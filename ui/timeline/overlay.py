@@ -1,0 +1,195 @@
+"""What lies over the tracks: the grid, the selection, marks, launch arrows, the pointer and what it is over."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
+
+from inspector import units
+from inspector.analysis.iterations import Iterations
+from inspector.picture.timeline import Hit
+from inspector.trace.selection import Window
+from ui.theme import Theme
+from ui.timeline.scene import Scene
+from ui.widgets.ruler import grouped, ticks
+
+
+def paint_grid(painter: QPainter, scene: Scene, theme: Theme) -> None:
+    """Faint lines under the major ticks, so that far rows can be read against the ruler."""
+    colour = QColor(theme.tokens.edge)
+    colour.setAlpha(70)
+    painter.setPen(QPen(colour, 1, Qt.PenStyle.DotLine))
+    for time, _ in ticks(scene.viewport.window, scene.viewport.width, 96 * scene.scale).major:
+        x = round(scene.x(time)) + 0.5
+        if x >= scene.left:
+            painter.drawLine(QPointF(x, scene.ruler), QPointF(x, scene.height))
+
+
+def paint_overlay(painter: QPainter, scene: Scene, theme: Theme) -> None:
+    """Everything that is selected, marked or pointed at."""
+    painter.save()
+    painter.setClipRect(QRectF(scene.left, 0, scene.width - scene.left, scene.height))
+    _iteration(painter, scene, theme)
+    for mark in scene.marks:
+        _span(painter, scene, theme, Window(mark.start, mark.end), mark.label, theme.tokens.doubt, mark.kept)
+    if scene.selection.window is not None and scene.dragged is None:
+        _range(painter, scene, theme, scene.selection.window, theme.tokens.accent)
+    if scene.dragged is not None:
+        _range(painter, scene, theme, scene.dragged, theme.tokens.doubt if scene.zooming else theme.tokens.accent)
+    _arrows(painter, scene, theme)
+    accent = QColor(theme.tokens.accent)
+    for linked in scene.linked:
+        _outline(painter, scene, linked, QPen(accent, 1.2))
+    if scene.hover is not None:
+        _outline(painter, scene, scene.hover, QPen(QColor(theme.tokens.text), 1))
+    if scene.selected is not None:
+        _outline(painter, scene, scene.selected, QPen(accent, 2))
+    _pointer(painter, scene, theme)
+    painter.restore()
+
+
+def _clip_to_tracks(painter: QPainter, scene: Scene, hit: Hit) -> None:
+    pinned = any(row.identity == hit.track.identity for row in scene.layout.pinned)
+    top = scene.ruler if pinned else scene.top
+    painter.setClipRect(QRectF(scene.left, top, scene.width - scene.left, scene.height - top))
+
+
+def _outline(painter: QPainter, scene: Scene, hit: Hit, pen: QPen) -> None:
+    rect = scene.rect(hit)
+    if rect is None:
+        return
+    painter.save()
+    _clip_to_tracks(painter, scene, hit)
+    painter.setPen(pen)
+    # What is narrower than its outline would vanish beneath it: the frame then stands around it.
+    around = 1.0 if rect.width() > 4 else 2.0
+    painter.drawRect(rect.adjusted(-around + 0.5, -0.5, around - 0.5, 0.5))
+    painter.restore()
+
+
+def _range(painter: QPainter, scene: Scene, theme: Theme, window: Window, colour: str) -> None:
+    left, right = scene.x(window.start), scene.x(window.end)
+    wash = QColor(colour)
+    wash.setAlpha(26)
+    painter.fillRect(QRectF(left, scene.ruler, right - left, scene.height), wash)
+    painter.setPen(QPen(QColor(colour), 1))
+    for x in (left, right):
+        painter.drawLine(QPointF(x, 0), QPointF(x, scene.height))
+    text = units.time(window.length)
+    painter.setFont(theme.font("small"))
+    width = QFontMetricsF(painter.font()).horizontalAdvance(text) + 10
+    shown_left, shown_right = max(left, scene.left), min(right, scene.width)
+    if shown_right < shown_left:
+        return
+    middle = min(max((shown_left + shown_right) / 2, scene.left + width / 2), scene.width - width / 2)
+    place = QRectF(middle - width / 2, 3, width, scene.ruler - 7)
+    painter.fillRect(place, QColor(colour))
+    painter.setPen(QColor(theme.tokens.on_accent))
+    painter.drawText(place, int(Qt.AlignmentFlag.AlignCenter), text)
+
+
+def _span(painter: QPainter, scene: Scene, theme: Theme, window: Window, text: str, colour: str, kept: bool) -> None:
+    left, right = scene.x(window.start), scene.x(window.end)
+    painter.setPen(QPen(QColor(colour), 1, Qt.PenStyle.SolidLine if kept else Qt.PenStyle.DashLine))
+    for x in {left, right}:
+        painter.drawLine(QPointF(x, 0), QPointF(x, scene.height))
+    if right > left:
+        painter.fillRect(QRectF(left, scene.ruler - 4, right - left, 3), QColor(colour))
+    if text:
+        painter.setFont(theme.font("small"))
+        painter.drawText(QPointF(left + 4, scene.ruler - 6), text)
+
+
+def _iteration(painter: QPainter, scene: Scene, theme: Theme) -> None:
+    number = scene.selection.iteration
+    if number is None or scene.trace is None:
+        return
+    found = scene.trace.index(Iterations)
+    wash = QColor(theme.tokens.accent)
+    wash.setAlpha(20)
+    for row in (found.number == number).nonzero()[0].tolist():
+        left, right = scene.x(int(found.start[row])), scene.x(int(found.end[row]))
+        painter.fillRect(QRectF(left, scene.ruler, right - left, scene.height), wash)
+
+
+def _arrows(painter: QPainter, scene: Scene, theme: Theme) -> None:
+    """From each launch call to what it launched, for what is selected."""
+    if scene.selected is None or not scene.linked:
+        return
+    painter.save()
+    painter.setClipRect(QRectF(scene.left, scene.top, scene.width - scene.left, scene.height - scene.top))
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    pen = QPen(QColor(theme.tokens.accent), 1.5)
+    for other in scene.linked:
+        calls = scene.selected.source == "host_calls"
+        call, work = (scene.selected, other) if calls else (other, scene.selected)
+        from_, to = scene.rect(call), scene.rect(work)
+        if from_ is None or to is None:
+            continue
+        start = QPointF(from_.right(), from_.center().y())
+        end = QPointF(to.left(), to.center().y())
+        reach = max(abs(end.x() - start.x()) * 0.4, 24)
+        path = QPainterPath(start)
+        path.cubicTo(QPointF(start.x() + reach, start.y()), QPointF(end.x() - reach, end.y()), end)
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPath(path)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.tokens.accent))
+        painter.drawPolygon([end, QPointF(end.x() - 7, end.y() - 4), QPointF(end.x() - 7, end.y() + 4)])
+    painter.restore()
+
+
+def _pointer(painter: QPainter, scene: Scene, theme: Theme) -> None:
+    if scene.pointer is None or scene.pointer[0] < scene.left:
+        return
+    x = round(scene.pointer[0]) + 0.5
+    colour = QColor(theme.tokens.muted)
+    colour.setAlpha(150)
+    painter.setPen(QPen(colour, 1))
+    painter.drawLine(QPointF(x, scene.ruler), QPointF(x, scene.height))
+    if scene.dragged is not None:
+        return
+    text = grouped(round(scene.time(scene.pointer[0])))
+    painter.setFont(theme.font("small"))
+    width = QFontMetricsF(painter.font()).horizontalAdvance(text) + 10
+    left = min(max(x - width / 2, scene.left), scene.width - width)
+    place = QRectF(left, 3, width, scene.ruler - 7)
+    painter.fillRect(place, QColor(theme.tokens.text))
+    painter.setPen(QColor(theme.tokens.surface))
+    painter.drawText(place, int(Qt.AlignmentFlag.AlignCenter), text)
+
+
+def paint_tip(painter: QPainter, scene: Scene, theme: Theme, lines: list[tuple[str, str]]) -> None:
+    """A box beside the pointer: a title, then label and value on each line."""
+    if scene.pointer is None or not lines:
+        return
+    strong, small = theme.font("strong"), theme.font("small")
+    big, fine = QFontMetricsF(strong), QFontMetricsF(small)
+    pad, scale = 8 * scene.scale, scene.scale
+    title = big.elidedText(lines[0][1], Qt.TextElideMode.ElideMiddle, 420 * scale)
+    names = max((fine.horizontalAdvance(name) for name, _ in lines[1:]), default=0)
+    values = max((fine.horizontalAdvance(value) for _, value in lines[1:]), default=0)
+    width = max(big.horizontalAdvance(title), names + 12 * scale + values) + 2 * pad + 8
+    line = fine.height() + 2 * scale
+    height = big.height() + line * (len(lines) - 1) + 2 * pad
+    x, y = scene.pointer[0] + 14 * scale, scene.pointer[1] + 16 * scale
+    if x + width > scene.width:
+        x = max(scene.pointer[0] - width - 10 * scale, 0)
+    if y + height > scene.height:
+        y = max(scene.pointer[1] - height - 10 * scale, 0)
+    box = QRectF(round(x) + 0.5, round(y) + 0.5, round(width), round(height))
+    painter.setPen(QColor(theme.tokens.edge))
+    painter.setBrush(QColor(theme.tokens.raised))
+    painter.drawRoundedRect(box, 4, 4)
+    painter.setFont(strong)
+    painter.setPen(QColor(theme.tokens.text))
+    painter.drawText(QPointF(box.left() + pad, box.top() + pad + big.ascent()), title)
+    painter.setFont(small)
+    at = box.top() + pad + big.height() + 2 * scale
+    for name, value in lines[1:]:
+        painter.setPen(QColor(theme.tokens.muted))
+        painter.drawText(QPointF(box.left() + pad, at + fine.ascent()), name)
+        painter.setPen(QColor(theme.tokens.text))
+        painter.drawText(QPointF(box.left() + pad + names + 12 * scale, at + fine.ascent()), value)
+        at += line
