@@ -13,6 +13,7 @@ from inspector.analysis.gaps import Gaps
 from inspector.analysis.iterations import Iterations
 from inspector.analysis.kernels import KernelRow, kernels
 from inspector.analysis.rollup import idle_by_cause, next_names
+from inspector.picture.labels import moment
 from inspector.picture.navigate import launch_of, launched_by
 from inspector.trace.schema import RANGE_KINDS, WORK_TABLES
 from inspector.trace.selection import Window
@@ -39,8 +40,8 @@ class Details(NamedTuple):
 
 def _span(start: int, end: int) -> list[Fact]:
     return [
-        Fact("start", units.time(start), f"{units.exact(start)} ns"),
-        Fact("end", units.time(end), f"{units.exact(end)} ns"),
+        Fact("start", moment(start), f"{units.exact(start)} ns"),
+        Fact("end", moment(end), f"{units.exact(end)} ns"),
         Fact("duration", units.time(end - start), f"{units.exact(end - start)} ns"),
     ]
 

@@ -1,10 +1,12 @@
-"""Names in little room: what a kernel is called, shortened step by step until it fits."""
+"""Texts on a picture: names, shortened step by step until they fit, and times to the nanosecond."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from functools import lru_cache
+
+from inspector import units
 
 _LEAD = re.compile(r"^(?:void|static|__global__)\s+")
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|\{anonymous\}::")
@@ -19,7 +21,7 @@ def forms(name: str) -> tuple[str, ...]:
     """
     found = [name]
     bare = _ANONYMOUS.sub("", _LEAD.sub("", name))
-    for form in (bare, _without(bare, "()"), _without(_without(bare, "()"), "<>"), _last(bare)):
+    for form in (_without(bare, "()"), _without(_without(bare, "()"), "<>"), _last(bare)):
         if form and len(form) < len(found[-1]):
             found.append(form)
     return tuple(found)
@@ -31,8 +33,12 @@ def short(name: str) -> str:
 
 
 def fit(name: str, fits: Callable[[str], bool]) -> str:
-    """The longest form that `fits`, else the shortest, cut with an ellipsis; '' if under three letters would stay."""
-    for form in forms(name):
+    """The longest form without arguments that `fits`, else the shortest, cut with an ellipsis.
+
+    '' where fewer than six letters would stay.
+    """
+    # Return type and arguments say nothing that the rest does not.
+    for form in forms(name)[1:] or (name,):
         if fits(form):
             return form
     text = forms(name)[-1]
@@ -43,7 +49,17 @@ def fit(name: str, fits: Callable[[str], bool]) -> str:
             low = middle
         else:
             high = middle - 1
-    return text[:low] + "…" if low >= 3 else ""
+    return text[:low] + "…" if low >= 6 else ""
+
+
+def moment(time: int) -> str:
+    """A time to the nanosecond, in seconds with grouped digits: '1.234 567 890 s'."""
+    sign = "−" if time < 0 else ""
+    seconds, rest = divmod(abs(time), 1_000_000_000)
+    text = f"{rest:09d}"
+    while text.endswith("000") and len(text) > 3:
+        text = text[:-3]
+    return f"{sign}{units.exact(seconds)}.{' '.join(text[at : at + 3] for at in range(0, len(text), 3))} s"
 
 
 def _without(text: str, pair: str) -> str:

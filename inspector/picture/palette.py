@@ -64,7 +64,7 @@ _CAUSE_COLOURS: dict[str, tuple[str, str, Pattern]] = {
 }
 # What is neither a kernel category nor a cause. Structure is grey; calls that cause idle time have the cause's ink.
 _OTHERS: tuple[Ink, ...] = (
-    Ink("busy", "#5A6472", "#9AA5B4"),
+    Ink("busy", "#8894A3", "#6C7786"),
     Ink("whole graph", "#6B7A8F", "#8496AE", "hatch"),
     Ink("graph launch", "#39424E", "#C4CCD6"),
     Ink("other call", "#A9AFB8", "#5E656F"),

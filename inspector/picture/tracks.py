@@ -63,7 +63,7 @@ class Tracks:
         tracks: list[Track] = []
         if trace.num_work():
             groups.append(Group("iterations", "Iterations"))
-            tracks.append(Track("iterations", -1, "iterations", "iterations", "iterations", "of the engine"))
+            tracks.append(Track("iterations", -1, "iterations", "iterations", "iterations"))
         unlisted = _add_devices(trace, groups, tracks)
         unlisted += _add_threads(trace, groups, tracks)
         return cls(tuple(groups), tuple(tracks), unlisted)
@@ -80,7 +80,7 @@ def _add_devices(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
     for table in WORK_TABLES:
         counts += _counts(trace, table, "stream", size)
     several = len(trace["processes"]) > 1
-    for device in range(len(devices)):
+    for device in np.argsort(devices["number"], kind="stable").tolist():
         number = int(devices["number"][device])
         group = f"device {number}"
         mine = np.flatnonzero((streams["device"] == device) & (counts > 0)) if size else np.empty(0, np.int64)
@@ -129,7 +129,7 @@ def _add_threads(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
     counts = {table: _counts(trace, table, "thread", size) for table in HOST_TABLES}
     total = sum(counts.values(), np.zeros(size, np.int64))
     lone = np.flatnonzero(trace["series"]["device"] < 0)
-    for process in range(len(processes)):
+    for process in np.lexsort((processes["pid"], processes["rank"])).tolist():
         group = _process(trace, process)
         mine = np.flatnonzero((threads["process"] == process) & (total > 0)) if size else np.empty(0, np.int64)
         series = lone[trace["series"]["process"][lone] == process]

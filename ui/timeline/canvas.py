@@ -103,7 +103,8 @@ class Canvas(QWidget):
         bar = self._bar.sizeHint().width()
         room = self.height() - scene.top
         needed = scene.layout.height > room
-        scene.width, scene.height = self.width() - (bar if needed else 0), self.height()
+        # The bar's place is kept free, so that nothing moves sideways when it comes.
+        scene.width, scene.height = self.width() - bar, self.height()
         self._bar.setVisible(needed)
         self._bar.setGeometry(self.width() - bar, scene.top, bar, max(room, 0))
         self._bar.setPageStep(max(room, 1))
@@ -138,8 +139,8 @@ class Canvas(QWidget):
         self._tracks.paint(painter, scene, self.devicePixelRatioF())
         paint_grid(painter, scene, self._theme)
         paint_ruler(painter, scene, self._theme)
-        paint_overlay(painter, scene, self._theme)
         paint_headers(painter, scene, self._theme)
+        paint_overlay(painter, scene, self._theme)
         if scene.hover is not None:
             paint_tip(painter, scene, self._theme, self._tip(scene.hover))
 

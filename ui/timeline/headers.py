@@ -70,7 +70,7 @@ def busy_share(scene: Scene, group: str) -> float | None:
                 pyramid = made.content.lanes[0].pyramid
                 window = scene.viewport.window
                 covered = pyramid.columns(window.start, max(window.length, 1), 1)
-                return int(covered.until[1]) / max(window.length, 1)
+                return int(covered.until[1] - covered.until[0]) / max(window.length, 1)
     return None
 
 
@@ -84,13 +84,6 @@ def _track(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int, trac
         painter.fillRect(QRectF(0, y - 1, scene.left, 2), QColor(tokens.accent))
     indent = 22 * scene.scale
     right = scene.left - 8 * scene.scale
-    lanes, _ = scene.lanes(track)
-    if lanes > 1:
-        _chevron(painter, 12 * scene.scale, y + row.height / 2, scene.scale, row.folded, tokens.faint)
-    if row in scene.layout.pinned:
-        painter.setBrush(QColor(tokens.accent))
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.drawEllipse(QPointF(12 * scene.scale, y + row.height / 2), 3 * scene.scale, 3 * scene.scale)
     title, note = _texts(scene, track)
     small = theme.font("small")
     painter.setFont(small)
@@ -112,6 +105,13 @@ def _track(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int, trac
         painter.setPen(QColor(colour))
         mode = Qt.TextElideMode.ElideMiddle if colour == tokens.text else Qt.TextElideMode.ElideRight
         painter.drawText(place, flags, metrics.elidedText(text, mode, place.width()))
+    sign = QPointF(12 * scene.scale, places[0].center().y())
+    if row in scene.layout.pinned:
+        painter.setBrush(QColor(tokens.accent))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.drawEllipse(sign, 3 * scene.scale, 3 * scene.scale)
+    elif scene.lanes(track)[0] > 1:
+        _chevron(painter, sign.x(), sign.y(), scene.scale, row.folded, tokens.muted)
     painter.setPen(QColor(tokens.line))
     painter.drawLine(QPointF(0, y + row.height - 0.5), QPointF(scene.left, y + row.height - 0.5))
 

@@ -10,9 +10,10 @@ from typing import Any
 from inspector.picture.tracks import Group, Track, Tracks
 
 GROUP_HEIGHT = 24
-_HEIGHTS = {"busy": 36, "causes": 18, "counter": 36}
+_HEIGHTS = {"busy": 36, "causes": 20, "counter": 36}
 _LANE_HEIGHTS = {"stream": 16, "iterations": 16, "calls": 13, "ranges": 13, "os": 13, "profiler": 13}
 _MOST = 208  # a track does not get taller; its lanes get thinner instead, and nothing is hidden
+_ROOMY = 1.6
 BRACKET_HEIGHT = 5
 PADDING = 3
 
@@ -127,12 +128,35 @@ class Layout:
 
 
 def lay_out(
-    tracks: Tracks, arrangement: Arrangement, lanes: Callable[[Track], tuple[int, bool]], scale: float = 1.0
+    tracks: Tracks,
+    arrangement: Arrangement,
+    lanes: Callable[[Track], tuple[int, bool]],
+    scale: float = 1.0,
+    room: int = 0,
 ) -> Layout:
-    """Positions of all rows. `lanes(track)` says how many lanes it has and whether there are brackets over them."""
+    """Positions of all rows. `lanes(track)` says how many lanes it has and whether there are brackets over them.
 
+    Where less than `room` pixels are needed, tracks get up to _ROOMY times as high.
+    """
+    made = _laid_out(tracks, arrangement, lanes, scale, 1.0)
+    needed = made.height + made.pinned_height
+    if needed >= room:
+        return made
+    bars = sum(row.height for row in made.rows if row.group is not None)
+    stretch = min((room - bars) / max(needed - bars, 1), _ROOMY)
+    return _laid_out(tracks, arrangement, lanes, scale, stretch)
+
+
+def _laid_out(
+    tracks: Tracks,
+    arrangement: Arrangement,
+    lanes: Callable[[Track], tuple[int, bool]],
+    scale: float,
+    stretch: float,
+) -> Layout:
     def height(track: Track) -> int:
-        return round(track_height(track, *lanes(track), folded=track.identity in arrangement.folded) * scale)
+        folded = track.identity in arrangement.folded
+        return int(track_height(track, *lanes(track), folded=folded) * scale * (1 if folded else stretch))
 
     known = {track.identity: track for track in tracks.tracks}
     pinned: list[Row] = []

@@ -7,11 +7,12 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from inspector import units
 from inspector.analysis.iterations import Iterations
+from inspector.picture.labels import moment
 from inspector.picture.timeline import Hit
 from inspector.trace.selection import Window
 from ui.theme import Theme
 from ui.timeline.scene import Scene
-from ui.widgets.ruler import grouped, ticks
+from ui.widgets.ruler import ticks
 
 
 def paint_grid(painter: QPainter, scene: Scene, theme: Theme) -> None:
@@ -126,9 +127,11 @@ def _arrows(painter: QPainter, scene: Scene, theme: Theme) -> None:
         from_, to = scene.rect(call), scene.rect(work)
         if from_ is None or to is None:
             continue
-        start = QPointF(from_.right(), from_.center().y())
-        end = QPointF(to.left(), to.center().y())
-        reach = max(abs(end.x() - start.x()) * 0.4, 24)
+        # An end that is out of sight is taken to lie just beyond the edge, so that the arrow still shows where to.
+        low, high = scene.left - 60.0, scene.width + 60.0
+        start = QPointF(min(max(from_.right(), low), high), from_.center().y())
+        end = QPointF(min(max(to.left(), low), high), to.center().y())
+        reach = min(max(abs(end.x() - start.x()) * 0.4, 24), 160)
         path = QPainterPath(start)
         path.cubicTo(QPointF(start.x() + reach, start.y()), QPointF(end.x() - reach, end.y()), end)
         painter.setPen(pen)
@@ -150,7 +153,7 @@ def _pointer(painter: QPainter, scene: Scene, theme: Theme) -> None:
     painter.drawLine(QPointF(x, scene.ruler), QPointF(x, scene.height))
     if scene.dragged is not None:
         return
-    text = grouped(round(scene.time(scene.pointer[0])))
+    text = moment(round(scene.time(scene.pointer[0])))
     painter.setFont(theme.font("small"))
     width = QFontMetricsF(painter.font()).horizontalAdvance(text) + 10
     left = min(max(x - width / 2, scene.left), scene.width - width)

@@ -95,7 +95,12 @@ class OverviewStrip(QWidget):
 
     def _density(self, painter: QPainter, area: QRectF) -> None:
         answer = self._answer
-        if answer is None or not len(answer.share) or area.width() < 1:
+        if answer is None or area.width() < 1:
+            return
+        if not len(answer.share):
+            painter.setFont(self._theme.font("small"))
+            painter.setPen(QColor(self._theme.tokens.muted))
+            painter.drawText(area, int(Qt.AlignmentFlag.AlignCenter), "no device work in this trace")
             return
         width = round(area.width() * self.devicePixelRatioF())
         # Every pixel takes the mean of the stretches under it; there are more of these than pixels.

@@ -233,7 +233,7 @@ class _Frame:
                 continue
             block[:] = line
             inks = np.where(shown.touched[first + number], shown.ink[first + number], 255)
-            if np.isin(inks, _DOTTED + _HATCHED).any():
+            if chosen is None and np.isin(inks, _DOTTED + _HATCHED).any():
                 screen.textured(block, inks, _DOTTED, _HATCHED, self.colours.muted)
             self._edges(block, made.long[number])
 

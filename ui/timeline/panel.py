@@ -152,7 +152,7 @@ class Panel(QWidget):
         ]
         left = column + 2 * pad + width
         area = QRectF(left, top, self.width() - left - pad, self.height() - top)
-        self._bars(painter, "Kernels by time", named, area)
+        self._bars(painter, "Work by time", named, area)
 
     def _figure(self, painter: QPainter, x: float, y: float, figure: str, text: str) -> None:
         big, small = self._theme.font("figure"), self._theme.font("small")

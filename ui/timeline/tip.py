@@ -5,12 +5,11 @@ from __future__ import annotations
 from inspector import units
 from inspector.analysis.causes import CAUSES, EXPLANATIONS, Causes
 from inspector.analysis.iterations import Iterations
-from inspector.picture.labels import forms
+from inspector.picture.labels import forms, moment
 from inspector.picture.palette import INKS
 from inspector.picture.timeline import Hit
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.trace import Trace
-from ui.widgets.ruler import grouped
 
 Lines = list[tuple[str, str]]
 
@@ -19,7 +18,7 @@ def tip(trace: Trace, hit: Hit) -> Lines:
     """A title, then label and value."""
     length = units.time(hit.end - hit.start)
     exact = f"{length}   {units.exact(hit.end - hit.start)} ns" if hit.end - hit.start >= 1000 else length
-    lines: Lines = [("", _title(trace, hit)), ("duration", exact), ("start", grouped(hit.start))]
+    lines: Lines = [("", _title(trace, hit)), ("duration", exact), ("start", moment(hit.start))]
     if hit.source in WORK_TABLES:
         columns = trace[hit.source]
         stream = int(columns["stream"][hit.row])

@@ -32,6 +32,7 @@ from ui.timeline.layout import Arrangement, lay_out
 from ui.timeline.menu import menu_for
 from ui.timeline.overview import OverviewStrip
 from ui.timeline.painter import label
+from ui.timeline.panel import HEIGHT as PANEL_HEIGHT
 from ui.timeline.panel import Panel
 from ui.timeline.resolve import record, resolve
 from ui.timeline.searchbar import SearchBar
@@ -79,7 +80,7 @@ class Timeline(Commands):
         canvas.made_current.connect(self._make_current)
         canvas.asked_menu.connect(self._menu)
         canvas.scrolled.connect(self.refresh)
-        canvas.resized.connect(self.refresh)
+        canvas.resized.connect(self._resized)
         self.search_bar.changed.connect(self._filter_changed)
         self.search_bar.stepped.connect(lambda by: self.next_hit() if by > 0 else self.previous_hit())
         self.search_bar.closed.connect(self.canvas.setFocus)
@@ -244,13 +245,20 @@ class Timeline(Commands):
     def _lay_out(self) -> None:
         trace = self.session.trace
         if trace is not None:
-            lanes = self.canvas.scene.lanes
-            self.canvas.set_layout(lay_out(trace.index(Tracks), self.arrangement, lanes, self.theme.scale))
+            # As much as is left when the panel is open, so that rows keep their heights when it opens.
+            used = self.overview.height() + self.canvas.scene.ruler + self.theme.px(PANEL_HEIGHT)
+            room = self.content.height() - used
+            lanes, scale = self.canvas.scene.lanes, self.theme.scale
+            self.canvas.set_layout(lay_out(trace.index(Tracks), self.arrangement, lanes, scale, room))
 
     def _move(self, identity: str, before: str) -> None:
         trace = self.session.trace
         if trace is not None:
             self.arrange(self.arrangement.moved(trace.index(Tracks).tracks, identity, before))
+
+    def _resized(self) -> None:
+        self._lay_out()
+        self.refresh()
 
     def _make_current(self, identity: str) -> None:
         self.canvas.scene.current = identity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from inspector import units
+from inspector.picture.labels import moment
 from inspector.trace.selection import Window
 
 _UNITS = (("ns", 1), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000))
@@ -54,17 +54,7 @@ def ticks(window: Window, width: int, least_px: float = 96) -> Ticks:
     if step >= fifth:
         start = -(-(window.start - origin) // small) * small + origin
         minor = tuple(time for time in range(start, window.end + 1, small) if (time - origin) % step)
-    return Ticks(grouped(origin) if origin else "", major, minor)
-
-
-def grouped(time: int) -> str:
-    """A time to the nanosecond, in seconds with grouped digits: '1.234 567 890 s'."""
-    sign = "−" if time < 0 else ""
-    seconds, rest = divmod(abs(time), 1_000_000_000)
-    text = f"{rest:09d}"
-    while text.endswith("000") and len(text) > 3:
-        text = text[:-3]
-    return f"{sign}{units.exact(seconds)}.{' '.join(text[at : at + 3] for at in range(0, len(text), 3))} s"
+    return Ticks(moment(origin) if origin else "", major, minor)
 
 
 def _unit(largest: int, step: int) -> tuple[str, int]:
