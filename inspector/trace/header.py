@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from inspector.errors import Unreadable
-from inspector.trace.arrow import map_file
+from inspector.trace.arrow_reader import map_file
 
 FORMAT = 1
 NAME = "recording.json"

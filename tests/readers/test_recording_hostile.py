@@ -115,6 +115,11 @@ def cut(folder: Path) -> None:
     (folder / "kernels.arrow").write_bytes(data[: len(data) // 2])
 
 
+def column_name(folder: Path) -> None:
+    data = (folder / "kernels.arrow").read_bytes()
+    (folder / "kernels.arrow").write_bytes(data.replace(b"start", b"\xff\xffart"))
+
+
 def two_columns(folder: Path) -> None:
     start = pa.array(np.arange(5))
     write_batch(folder / "kernels.arrow", pa.RecordBatch.from_arrays([start, start], names=["start", "start"]))
@@ -159,6 +164,7 @@ FILES: dict[str, Callable[[Path], object]] = {
     "a folder": subfolder,
     "a link": link,
     "column gone": lambda folder: rewrite(folder, "kernels", lambda c: c.pop("end")),
+    "column name not UTF-8": column_name,
     "column twice": two_columns,
     "two batches": two_batches,
     "float times": lambda folder: kernels_as(folder, "start", pa.array(np.zeros(5))),
@@ -265,7 +271,7 @@ def test_a_file_of_noise_after_the_magic(whole: Path, seed: int, name: str) -> N
 
 
 def test_texts_come_back(tmp_path: Path) -> None:
-    from inspector.trace.arrow import read_texts
+    from inspector.trace.arrow_reader import read_texts
 
     for number, values in enumerate(([], ["a", "", "大"], ["\ud800", "x"])):
         write_texts(tmp_path / str(number), values)

@@ -11,7 +11,7 @@ from inspector.readers.recording import archive
 from inspector.readers.recording.fitting import fitting, unreadable
 from inspector.readers.recording.streams import read_streams
 from inspector.trace import header
-from inspector.trace.arrow import read_columns, read_texts
+from inspector.trace.arrow_reader import read_columns, read_texts
 from inspector.trace.guarded import GuardedTable
 from inspector.trace.header import Header
 from inspector.trace.names import Names

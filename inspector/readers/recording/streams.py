@@ -15,7 +15,7 @@ import numpy as np
 from inspector.errors import Unreadable
 from inspector.readers.reader import Progress, Report
 from inspector.readers.recording.fitting import fitting, unreadable
-from inspector.trace.arrow import read_columns, read_texts
+from inspector.trace.arrow_reader import read_columns, read_texts
 from inspector.trace.builder import Builder
 from inspector.trace.guarded import in_bounds
 from inspector.trace.header import Header
