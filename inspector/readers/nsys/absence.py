@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from inspector.readers.nsys.metadata import Metadata
-from inspector.readers.nsys.source import Source, records
+from inspector.readers.nsys.source import Source
 
 _ENGINE = "an Nsight Systems export knows nothing of the engine: record with `inflight record`"
 
@@ -49,26 +49,24 @@ _ORIGINS: dict[str, _Origin] = {
 }
 
 
-def missing(source: Source, metadata: Metadata, empty: Iterable[str]) -> dict[str, str]:
-    """For each of our tables in `empty`, one sentence that says why it has no rows and what would bring them."""
-    messages = [
-        " ".join(str(text or "").split())
-        for severity, text in records(source, "DIAGNOSTIC_EVENT", "severity", "text")
-        if severity in (2, 3)
-    ]
+def missing(source: Source, metadata: Metadata, said: Sequence[str], empty: Iterable[str]) -> dict[str, str]:
+    """For each of our tables in `empty`, one sentence that says why it has no rows and what would bring them.
+
+    `said` is what the profiler warned of.
+    """
     found: dict[str, str] = {}
     for table in empty:
         origin = _ORIGINS.get(table)
         if origin is not None:
-            found[table] = _why(source, metadata, origin, messages)
+            found[table] = _why(source, metadata, origin, said)
         elif table in ("iterations", "requests", "steps", "page_events"):
             found[table] = _ENGINE
     return found
 
 
-def _why(source: Source, metadata: Metadata, origin: _Origin, messages: list[str]) -> str:
+def _why(source: Source, metadata: Metadata, origin: _Origin, warnings: Sequence[str]) -> str:
     what, option = origin.what, f"record with {origin.option}"
-    said = next((f" (the profiler said: {text})" for text in messages if origin.hint and origin.hint in text), "")
+    said = next((f" (the profiler said: {text})" for text in warnings if origin.hint and origin.hint in text), "")
     if what == "kernels" and source.count(f"{_CUPTI}GRAPH_TRACE"):
         return "all kernels ran inside CUDA graphs that were recorded as a whole: record with --cuda-graph-trace=node"
     if any(source.columns(table) for table in origin.tables):

@@ -28,15 +28,15 @@ class Context:
     """Looks up, and adds to the builder on first use; for one thread only.
 
     Processes are keyed by the whole globalPid (host, virtual machine and process), threads by the whole globalTid.
-    `ranks` gives the rank of a process by its globalPid.
+    `strings` is StringIds, `ranks` gives the rank of a process by its globalPid.
     """
 
-    def __init__(self, source: Source, builder: Builder, ranks: Mapping[int, int]) -> None:
+    def __init__(self, source: Source, builder: Builder, strings: Mapping[int, str], ranks: Mapping[int, int]) -> None:
         self.builder = builder
         self.gpus = Gpus(source)
         self._source = source
         self._ranks = ranks
-        self._strings = {id_: text or "" for id_, text in records(source, "StringIds", "id", "value")}
+        self._strings = strings
         self._names: dict[tuple[int | None, bool], int] = {}
         self._processes: dict[int | None, int] = {}
         self._threads: dict[int | None, int] = {}
@@ -59,7 +59,7 @@ class Context:
 
     def string(self, id_: int | None) -> str:
         """Text of a row of StringIds; '' for none."""
-        text = self._strings.get(id_)
+        text = None if id_ is None else self._strings.get(id_)
         if text is not None:
             return text
         if not id_:

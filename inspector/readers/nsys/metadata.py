@@ -100,8 +100,8 @@ class Metadata:
         return next(iter(self.settings("CUDA_GRAPH_TRACE_OPTIONS:MODE")), "")
 
 
-def read_metadata(source: Source) -> Metadata:
-    """All of it; every part may be missing."""
+def read_metadata(source: Source, strings: Mapping[int, str]) -> Metadata:
+    """All of it; every part may be missing. `strings` is StringIds."""
     export: dict[str, str] = {}
     for table in ("EXPORT_META_DATA", "META_DATA_EXPORT"):
         export.update((str(name), str(value or "")) for name, value in records(source, table, "name", "value"))
@@ -118,7 +118,7 @@ def read_metadata(source: Source) -> Metadata:
     return Metadata(
         export,
         capture,
-        _ranks(source),
+        _ranks(source, strings),
         None if chosen is None else (chosen, variables[chosen]),
         _first(source, "TARGET_INFO_SESSION_START_TIME", "utcEpochNs"),
         _first(source, "ANALYSIS_DETAILS", "duration"),
@@ -129,14 +129,10 @@ def _first(source: Source, table: str, column: str) -> int | None:
     return next((v for (v,) in records(source, table, column) if isinstance(v, int)), None)
 
 
-def _ranks(source: Source) -> dict[int, int]:
+def _ranks(source: Source, strings: Mapping[int, str]) -> dict[int, int]:
     ranks: dict[int, int] = {}
     # Before there was a table of ranks, the thread that called MPI_Init was named after its rank.
-    names = {
-        id_: found
-        for id_, text in records(source, "StringIds", "id", "value")
-        if (found := _RANK_NAME.match(text or ""))
-    }
+    names = {id_: found for id_, text in strings.items() if (found := _RANK_NAME.match(text))}
     if names:
         for name, tid in records(source, "ThreadNames", "nameId", "globalTid"):
             if name in names and tid is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from inspector.readers.nsys.metadata import Metadata
 from inspector.readers.nsys.source import Source, records
@@ -32,7 +33,16 @@ _SETTINGS = {
 _SYSTEM = {"OsDescription": "Operating system", "CpuDescription": "Processor", "CpuCores": "Processor cores"}
 
 
-def add_notes(source: Source, metadata: Metadata, quality: Quality) -> None:
+def messages(source: Source) -> list[str]:
+    """What the profiler warned of, each as one line."""
+    return [
+        " ".join(str(text or "").split())
+        for severity, text in records(source, "DIAGNOSTIC_EVENT", "severity", "text")
+        if severity in (_WARNING, _ERROR)
+    ]
+
+
+def add_notes(said: Sequence[str], metadata: Metadata, quality: Quality) -> None:
     """Messages of the profiler, limits of the export, and whose clock was moved."""
     for key, text in _FILTERS.items():
         if value := metadata.export.get(key):
@@ -41,10 +51,8 @@ def add_notes(source: Source, metadata: Metadata, quality: Quality) -> None:
         quality.add("clock", f"the export moved all times by {metadata.shift_ns} ns")
     if metadata.simulated:
         quality.add("simulated", "the file says that it was simulated, not recorded")
-    for severity, text in records(source, "DIAGNOSTIC_EVENT", "severity", "text"):
-        if severity in (_WARNING, _ERROR):
-            line = " ".join(str(text or "").split())[:_LONGEST]
-            quality.add("profiler-loss" if _LOSS.search(line) else "profiler", line)
+    for line in said:
+        quality.add("profiler-loss" if _LOSS.search(line) else "profiler", line[:_LONGEST])
 
 
 def details(source: Source, metadata: Metadata) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import replace
@@ -18,8 +18,8 @@ from inspector.readers.nsys.absence import missing
 from inspector.readers.nsys.chunk import Chunk, Mapping
 from inspector.readers.nsys.context import Context
 from inspector.readers.nsys.metadata import read_metadata
-from inspector.readers.nsys.notes import add_notes, details
-from inspector.readers.nsys.source import Batch, Part, Source
+from inspector.readers.nsys.notes import add_notes, details, messages
+from inspector.readers.nsys.source import Batch, Part, Source, records
 from inspector.readers.reader import Progress, Report
 from inspector.trace.builder import Builder
 from inspector.trace.schema import SCHEMAS
@@ -40,9 +40,11 @@ def read_tables(source: Source, path: Path, kind: str, size: int, report: Report
     """The trace of an export of `size` bytes. Raises Unreadable when it is damaged, Cancelled."""
     report(Progress("reading names", 0, size))
     builder = Builder()
-    metadata = read_metadata(source)
-    add_notes(source, metadata, builder.quality)
-    context = Context(source, builder, metadata.ranks)
+    strings = {id_: text or "" for id_, text in records(source, "StringIds", "id", "value") if id_ is not None}
+    metadata = read_metadata(source, strings)
+    said = messages(source)
+    add_notes(said, metadata, builder.quality)
+    context = Context(source, builder, strings, metadata.ranks)
     mappings = [
         mapping
         for mapping in (*device.MAPPINGS, *host.MAPPINGS, nvtx.mapping(source, context), *metrics.mappings(source))
@@ -66,8 +68,6 @@ def read_tables(source: Source, path: Path, kind: str, size: int, report: Report
     report(Progress("sorting", size, size))
     _close(unclosed, last if metadata.session_end is None else metadata.session_end, builder)
     context.finish(metadata)
-    for (code, text), count in source.faults.counts.items():
-        builder.quality.add(code, text, count)
     _ignored(source, {mapping.table for mapping in mappings}, builder)
     info = TraceInfo(
         paths=(os.fspath(path),),
@@ -77,8 +77,10 @@ def read_tables(source: Source, path: Path, kind: str, size: int, report: Report
         start_epoch_ns=metadata.epoch_ns,
         basis="simulated" if metadata.simulated else "measured",
         details=details(source, metadata),
-        missing=missing(source, metadata, [name for name in SCHEMAS if not rows[name]]),
+        missing=missing(source, metadata, said, [name for name in SCHEMAS if not rows[name]]),
     )
+    for (code, text), count in source.faults.counts.items():
+        builder.quality.add(code, text, count)
     return builder.build(info, metadata.session_start)
 
 
@@ -111,7 +113,9 @@ def _ignored(source: Source, known: Collection[str], builder: Builder) -> None:
             builder.quality.add("ignored", f"{table}: not read", count)
 
 
-def _batches(source: Source, mappings: Sequence[Mapping], size: int, report: Report) -> Iterator[tuple[Mapping, Batch]]:
+def _batches(
+    source: Source, mappings: Sequence[Mapping], size: int, report: Report
+) -> Generator[tuple[Mapping, Batch], None, None]:
     """All rows of all tables in order. Threads fetch; who asks for the next batch maps it, so that rows of ours are
     numbered the same way every time.
     """
