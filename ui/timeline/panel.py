@@ -14,8 +14,8 @@ from inspector.picture.labels import short
 from inspector.picture.palette import category_ink, cause_ink
 from inspector.picture.palette import ink as ink_named
 from ui.export import Cell, Rows
+from ui.inks import fill
 from ui.theme import GRID, Theme
-from ui.timeline.swatch import fill
 
 HEIGHT = 168
 _LEFT = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from ui.views.view import View
 
 VIEWS: tuple[str, ...] = (
+    "ui.views.timeline.Timeline",
     "ui.views.gaps.Gaps",
     "ui.views.kernels.Kernels",
 )
