@@ -54,7 +54,7 @@ ACTIONS: tuple[Action, ...] = (
     _window("commands", "All commands…", "Ctrl+K Ctrl+Shift+P", "window.show_palette", "View"),
     _window("tracks", "Go to track…", "Ctrl+P", "window.choose_track", "View", True),
     _window("side_bar", "Side bar: about this trace", "Ctrl+B", "window.toggle_side_bar", "View", True),
-    _window("details", "Details of the selection", "Q", "window.toggle_details", "View", True),
+    _window("details", "Details of the selection", "Q", "timeline.toggle_details", "View", True),
     _window("legend", "Legend of colours", "L", "window.toggle_legend", "View"),
     _window("next_view", "Next view", "Ctrl+Tab F6", "window.next_view", "View", True),
     _window("dark", "Dark or light", "Ctrl+Shift+L", "theme.toggle", "View"),

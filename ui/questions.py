@@ -20,7 +20,7 @@ from inspector import __version__
 from inspector.errors import Cancelled, InspectorError
 
 THREADS = 2
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 _PROGRESS_S = 0.05
 
 
@@ -141,7 +141,7 @@ class Asker(QObject):
         except InspectorError as error:
             task.failure = Failure(str(error))
         except Exception as error:
-            _log.exception("a question could not be answered")
+            logger.exception("a question could not be answered")
             task.failure = Failure(f"{type(error).__name__}: {error}", _report_of(question))
         if self.synchronous:
             self._arrived(task)

@@ -103,6 +103,13 @@ class View(QWidget):
         """The widget that is exported as a picture."""
         return self.content
 
+    def take_focus(self) -> None:
+        """Give the focus to the first widget of the view that takes it by the keyboard."""
+        for widget in self.findChildren(QWidget):
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisibleTo(self) and widget.isEnabled():
+                widget.setFocus(Qt.FocusReason.OtherFocusReason)
+                return
+
     def refresh(self) -> None:
         """Ask, if there is something new to ask. Called by the session's signals; call it when an option changed."""
         trace = self.session.trace

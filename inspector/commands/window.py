@@ -1,0 +1,25 @@
+"""The window: on traces, or on its start page."""
+
+from __future__ import annotations
+
+import argparse
+
+from inspector.errors import Missing
+
+NAME = "window"
+HELP = "open the window, on traces or on the start page"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("trace", nargs="*", help="traces to open; several files are the ranks of one job")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Open it, and stay until it is closed."""
+    try:
+        from ui.app import main
+    except ImportError as error:
+        # PySide6 is there, or pip would have complained: what fails to load is a library of the system.
+        raise Missing("the window cannot start", str(error), "run packaging/run, which says what to install") from error
+    return main(args.trace)

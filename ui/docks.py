@@ -1,0 +1,90 @@
+"""Where the views stand: one in the middle, the others in docks around it, as the user left them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from PySide6.QtCore import QByteArray, QObject, Qt
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
+
+from ui.settings import SettingsFile
+from ui.theme import Theme
+from ui.views.view import View
+
+_VERSION = 1
+_AREAS = {"facts": Qt.DockWidgetArea.LeftDockWidgetArea}
+_HIDDEN = ("facts",)
+_SHARE = 0.40
+
+
+class Docks(QObject):
+    """The docks of a window. Hidden as long as no trace is open, then as they were the last time."""
+
+    def __init__(
+        self, window: QMainWindow, theme: Theme, settings: SettingsFile, on_float: Callable[[QWidget], None]
+    ) -> None:
+        super().__init__(window)
+        self._window, self._theme, self._settings, self._on_float = window, theme, settings, on_float
+        self._docks: dict[str, QDockWidget] = {}
+        self._shown = False
+
+    def __iter__(self) -> Iterator[QDockWidget]:
+        return iter(self._docks.values())
+
+    def add(self, view: View) -> None:
+        """A dock for a view, hidden for now."""
+        dock = QDockWidget(view.TITLE, self._window)
+        dock.setObjectName(f"dock-{view.ID}")
+        dock.setWidget(view)
+        dock.setAccessibleName(view.TITLE)
+        dock.topLevelChanged.connect(lambda floats: self._on_float(dock) if floats else None)
+        self._docks[view.ID] = dock
+        self._window.addDockWidget(_AREAS.get(view.ID, Qt.DockWidgetArea.BottomDockWidgetArea), dock)
+        dock.hide()
+
+    def find(self, view_id: str) -> QDockWidget | None:
+        """The dock of a view."""
+        return self._docks.get(view_id)
+
+    def show(self) -> None:
+        """Bring them up as they were left, or as they come."""
+        if self._shown:
+            return
+        self._shown = True
+        kept = QByteArray.fromBase64(self._settings.values.layout.encode("ascii", "replace"))
+        if kept.isEmpty() or not self._window.restoreState(kept, _VERSION):
+            self.reset()
+
+    def hide(self) -> None:
+        """Out of the way, remembering how they stood."""
+        self.keep()
+        self._shown = False
+        for dock in self:
+            dock.hide()
+
+    def reset(self) -> None:
+        """As they come: a row of tabs below the middle, the side bar at the left, hidden."""
+        below: list[QDockWidget] = []
+        for view_id, dock in self._docks.items():
+            dock.setFloating(False)
+            area = _AREAS.get(view_id, Qt.DockWidgetArea.BottomDockWidgetArea)
+            self._window.addDockWidget(area, dock)
+            dock.setVisible(view_id not in _HIDDEN)
+            if area == Qt.DockWidgetArea.BottomDockWidgetArea:
+                below.append(dock)
+        for before, after in pairwise(below):
+            self._window.tabifyDockWidget(before, after)
+        if below:
+            below[0].raise_()
+            height = round(self._window.height() * _SHARE)
+            self._window.resizeDocks(below[:1], [height], Qt.Orientation.Vertical)
+        left = [self._docks[view_id] for view_id in _AREAS if view_id in self._docks]
+        if left:
+            self._window.resizeDocks(left, [self._theme.px(320)] * len(left), Qt.Orientation.Horizontal)
+
+    def keep(self) -> None:
+        """Remember how they stand; saved with the settings."""
+        if self._shown:
+            state = self._window.saveState(_VERSION).toBase64().data()
+            self._settings.values.layout = bytes(state).decode("ascii")

@@ -1,0 +1,44 @@
+"""Finding what was meant: letters in order, the better the more they begin words or stand together."""
+
+from __future__ import annotations
+
+
+def score(query: str, text: str) -> float | None:
+    """How well `query` fits `text`, higher is better; None when its letters do not all occur in order.
+
+    Blanks in the query are ignored; case too. Of equal fits the shorter text wins.
+    """
+    wanted = query.casefold().replace(" ", "")
+    if not wanted:
+        return 0.0
+    inside = text.casefold()
+    whole = inside.find(query.casefold().strip())
+    if whole >= 0:
+        begins = whole == 0 or not inside[whole - 1].isalnum()
+        return 100.0 + (20.0 if begins else 0.0) - len(text) * 0.1
+    total, at, before = 0.0, 0, -2
+    for letter in wanted:
+        found = inside.find(letter, at)
+        if found < 0:
+            return None
+        # The start of a word further on is a better match for this letter than the middle of one here.
+        start = _word_start(inside, letter, found)
+        if start is not None and before + 1 != found:
+            found = start
+        total += 3.0 if found == before + 1 else 4.0 if start == found else 1.0
+        before, at = found, found + 1
+    return total - len(text) * 0.05
+
+
+def ranked(query: str, texts: list[str]) -> list[int]:
+    """Positions of the texts that fit, the best first; equal ones in the order given."""
+    found = [(score(query, text), at) for at, text in enumerate(texts)]
+    return [at for fit, at in sorted(((f, a) for f, a in found if f is not None), key=lambda each: (-each[0], each[1]))]
+
+
+def _word_start(text: str, letter: str, at: int) -> int | None:
+    while at >= 0:
+        if at == 0 or not text[at - 1].isalnum():
+            return at
+        at = text.find(letter, at + 1)
+    return None

@@ -1,0 +1,122 @@
+"""The side bar: what is open, what it holds, what is wrong with it, what it lacks and how to record that."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFormLayout, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+
+from inspector import units
+from inspector.analysis.iterations import Iterations
+from inspector.trace.quality import CODES
+from inspector.trace.selection import Selection, Window
+from inspector.trace.trace import Trace
+from ui.export import Rows
+from ui.questions import Question
+from ui.views.view import Host, View
+
+_WORDS = {"info": "note", "suspect": "suspect", "loss": "loss"}
+
+
+class Fact(NamedTuple):
+    """A line of the side bar; without a label it heads the lines below. `severity` as of quality notes."""
+
+    label: str
+    text: str
+    severity: str = ""
+
+
+def facts(trace: Trace) -> list[Fact]:
+    """Everything that the side bar says."""
+    info = trace.info
+    found = [Fact("", "File")]
+    found += [Fact("path", path) for path in info.paths]
+    found += [Fact("format", " ".join(part for part in (info.kind, info.schema_version) if part))]
+    found += [Fact("made by", info.producer)] if info.producer else []
+    found += [Fact("basis", info.basis), Fact("duration", f"{units.time(trace.end_ns)} ({trace.end_ns:,} ns)")]
+    found += [Fact(name, text) for name, text in info.details.items()]
+    found.append(Fact("", "What is in it"))
+    found += [Fact("device", trace.device_name(row)) for row in range(len(trace["devices"]))]
+    found += [Fact("process", trace.process_name(row)) for row in range(len(trace["processes"]))]
+    counted = [(name, len(table)) for name, table in trace.tables.items() if len(table) and table.schema.sorted_by]
+    found += [Fact(name.replace("_", " "), f"{rows:,}") for name, rows in counted]
+    iterations = trace.index(Iterations)
+    if len(iterations):
+        source = f"from {iterations.source}"
+        if iterations.confidence < 1:
+            source += f", confidence {iterations.confidence:.2f}"
+        found.append(Fact("iterations", f"{len(iterations):,} {source}"))
+    found.append(Fact("", f"Quality: {len(trace.quality.notes)} notes"))
+    for note in sorted(trace.quality.notes, key=lambda note: ("loss", "suspect", "info").index(note.severity)):
+        count = f"{note.count:,} × " if note.count > 1 else ""
+        first = f" (first: {note.first})" if note.first else ""
+        about = CODES[note.code][1]
+        text = f"{count}{note.text}{first}" if note.text else f"{count}{about}"
+        found.append(Fact(_WORDS[note.severity], text, note.severity))
+    missing = [(table, how) for table, how in info.missing.items() if table in trace.tables and not len(trace[table])]
+    if missing:
+        found.append(Fact("", "Not in this file"))
+        found += [Fact(table.replace("_", " "), how) for table, how in missing]
+    return found
+
+
+class Facts(View):
+    """Labelled lines under headings, all of them to be selected and copied."""
+
+    ID: ClassVar[str] = "facts"
+    TITLE: ClassVar[str] = "About this trace"
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self._facts: list[Fact] = []
+        self._area = QScrollArea()
+        self._area.setWidgetResizable(True)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setAccessibleName(self.TITLE)
+        layout = QVBoxLayout(self.content)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._area)
+        self.paint_background()
+
+    def question(self, trace: Trace, selection: Selection, window: Window) -> Question | None:
+        """Asked once per trace."""
+        return Question(facts, (trace,), (id(trace), trace.generation))
+
+    def show_answer(self, answer: list[Fact]) -> None:
+        """Lay the lines out."""
+        self._facts = answer
+        page = QWidget()
+        page.setObjectName("panel")
+        form = QFormLayout(page)
+        px = self.theme.px
+        form.setContentsMargins(px(16), px(8), px(16), px(16))
+        form.setHorizontalSpacing(px(12))
+        form.setVerticalSpacing(px(4))
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+        for fact in answer:
+            text = QLabel(fact.text.replace("/", "/\u200b") if fact.label == "path" else fact.text)
+            text.setTextFormat(Qt.TextFormat.PlainText)
+            text.setWordWrap(True)
+            text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+            text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            if not fact.label:
+                text.setFont(self.theme.font("strong"))
+                text.setContentsMargins(0, px(8), 0, 0)
+                form.addRow(text)
+                continue
+            label = QLabel(fact.label)
+            label.setObjectName({"loss": "wrong", "suspect": "doubt"}.get(fact.severity, "muted"))
+            form.addRow(label, text)
+        self._area.setWidget(page)
+
+    def retheme(self) -> None:
+        """Type sizes anew."""
+        if self._facts:
+            self.show_answer(self._facts)
+
+    def rows_for_copy(self) -> Rows | None:
+        """The lines."""
+        rows: list[tuple[Any, ...]] = [(fact.label, fact.text) for fact in self._facts]
+        return Rows(("label", "text"), rows) if rows else None

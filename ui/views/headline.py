@@ -1,0 +1,189 @@
+"""The strip on top: how busy, why idle, what next, for the device and range that are selected."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout
+
+from inspector import units
+from inspector.analysis.causes import CAUSES, EXPLANATIONS
+from inspector.trace.schema import WORK_TABLES
+from inspector.trace.selection import Selection, Window
+from inspector.trace.trace import Trace
+from ui.figures import Figures, figures
+from ui.questions import Question
+from ui.views.view import Host, Need, View
+from ui.widgets.figure import Figure
+
+_MARGIN = 0.5
+
+
+class Headline(View):
+    """Three figures; the third leads to the gap that it names."""
+
+    ID: ClassVar[str] = "headline"
+    TITLE: ClassVar[str] = "Busy, idle, next"
+    NEEDS: ClassVar[tuple[Need, ...]] = (Need(WORK_TABLES, "No work on a GPU was recorded in this trace."),)
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self._figures: Figures | None = None
+        self._devices = QComboBox()
+        self._devices.setAccessibleName("Device")
+        self._devices.activated.connect(self._device_chosen)
+        self._device, self._range, self._trust = QLabel(), QLabel(), QLabel()
+        self._range.setObjectName("small")
+        self._trust.setObjectName("small")
+        for label in (self._device, self._range, self._trust):
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._whole = QPushButton("Whole trace")
+        self._whole.setObjectName("link")
+        self._whole.setAccessibleName("Figures of the whole trace")
+        self._whole.clicked.connect(lambda: self.session.select(self.session.selection.but(window=None)))
+        self._busy = Figure(host.theme, "GPU busy")
+        self._cause = Figure(host.theme, "Largest cause of idle time")
+        self._next = Figure(host.theme, "Look at next")
+        self._next.followed.connect(self._follow)
+        self._lay_out()
+
+    def question(self, trace: Trace, selection: Selection, window: Window) -> Question | None:
+        """The figures of the device over the selected range."""
+        device = self.session.device
+        self._show_devices(trace)
+        if device < 0:
+            return None
+        key = (id(trace), trace.generation, device, selection.window)
+        return Question(figures, (trace, device, selection.window), key)
+
+    def show_answer(self, answer: Figures) -> None:
+        """Put the figures into words."""
+        trace = self.session.trace
+        if trace is None:
+            return
+        self._figures = answer
+        found, basis = answer.busy, trace.info.basis
+        selected = self.session.selection.window is not None
+        self._range.setText(("selected range, " if selected else "whole trace, ") + units.time(found.span_ns))
+        self._range.setToolTip(f"{found.span.start:,} ns to {found.span.end:,} ns")
+        self._whole.setVisible(selected)
+        self._say_trust(answer)
+        self._busy.say(
+            units.share(found.busy_ns, found.span_ns),
+            f"idle {units.time(found.idle_ns)} in {units.exact(found.gaps)} gaps"
+            + (", whole graphs counted as busy" if answer.whole_graphs else ""),
+            basis,
+            tip=f"busy {found.busy_ns:,} ns of {found.span_ns:,} ns, idle {found.idle_ns:,} ns\n"
+            f"kernels {units.time(found.kernel_ns)}, copies {units.time(found.copy_ns)}, "
+            f"communication {units.time(found.communication_ns)} "
+            f"({units.time(found.hidden_communication_ns)} of it beside other work)",
+        )
+        if answer.cause is None or answer.next is None:
+            self._cause.say("no idle time", "the device was busy all the time", basis)
+            self._next.say("nothing", "there is no gap to look at", basis)
+            return
+        cause, following = answer.cause, answer.next
+        name = CAUSES[cause.cause]
+        self._cause.say(
+            f"{name} {units.share(cause.total_ns, found.idle_ns)}",
+            f"{units.time(cause.total_ns)}, {_host(name, cause.host)}",
+            basis,
+            tip=f"{cause.total_ns:,} ns of {found.idle_ns:,} ns idle; {cause.host_ns:,} ns of it in {cause.host}\n"
+            + EXPLANATIONS[name],
+        )
+        before = following.before or "the end"
+        self._next.say(
+            f"{units.time(following.cause_ns)} {name}",
+            f"in one gap, before {before}",
+            basis,
+            link="Show it",
+            tip=f"gap [{following.span.start:,}, {following.span.end:,}) ns, "
+            f"{following.cause_ns:,} ns of it {name}\nbefore {before}",
+        )
+
+    @property
+    def text(self) -> str:
+        """All that the strip says."""
+        labels = (self._device.text(), self._range.text(), self._trust.text())
+        return "\n".join([*labels, *(figure.text for figure in (self._busy, self._cause, self._next))])
+
+    def retheme(self) -> None:
+        """Type sizes anew."""
+        self._device.setFont(self.theme.font("strong"))
+        for figure in (self._busy, self._cause, self._next):
+            figure.retheme()
+
+    def _lay_out(self) -> None:
+        px = self.theme.px
+        self.content.setObjectName("strip")
+        self.content.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        scope = QVBoxLayout()
+        scope.setSpacing(px(2))
+        scope.addWidget(self._devices)
+        scope.addWidget(self._device)
+        line = QHBoxLayout()
+        line.addWidget(self._range, 1)
+        line.addWidget(self._whole)
+        scope.addLayout(line)
+        scope.addWidget(self._trust)
+        scope.addStretch(1)
+        layout = QGridLayout(self.content)
+        layout.setContentsMargins(px(16), px(8), px(16), px(8))
+        layout.setHorizontalSpacing(px(16))
+        layout.addLayout(scope, 0, 0)
+        for at, figure in enumerate((self._busy, self._cause, self._next)):
+            rule = QFrame()
+            rule.setObjectName("rule")
+            rule.setFixedWidth(1)
+            layout.addWidget(rule, 0, 2 * at + 1)
+            layout.addWidget(figure, 0, 2 * at + 2)
+        for column, stretch in ((0, 20), (2, 22), (4, 28), (6, 30)):
+            layout.setColumnStretch(column, stretch)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.retheme()
+
+    def _show_devices(self, trace: Trace) -> None:
+        names = [trace.device_name(device) for device in range(len(trace["devices"]))]
+        if [self._devices.itemText(at) for at in range(self._devices.count())] != names:
+            self._devices.clear()
+            self._devices.addItems(names)
+        self._devices.setCurrentIndex(self.session.device)
+        self._devices.setVisible(len(names) > 1)
+        self._device.setVisible(len(names) == 1)
+        self._device.setText(names[0] if len(names) == 1 else "")
+
+    def _device_chosen(self, device: int) -> None:
+        # What was selected on the other device would say one thing and show another.
+        self.session.select(Selection(device=device, window=self.session.selection.window))
+
+    def _say_trust(self, answer: Figures) -> None:
+        verdict = answer.verdict
+        self._trust.setVisible(True)
+        self._trust.setObjectName("small" if verdict.level == "trusted" else "doubt")
+        self._trust.style().unpolish(self._trust)
+        self._trust.style().polish(self._trust)
+        first = "kernels inside graphs are not in this file" if answer.whole_graphs else next(iter(verdict.reasons), "")
+        level = {"trusted": "figures can be trusted", "partly": "partly to be trusted", "cannot say": "cannot say"}
+        self._trust.setText(level[verdict.level] + (f": {first}" if first else ""))
+        self._trust.setToolTip("\n".join([*verdict.reasons, *verdict.advice]))
+
+    def _follow(self) -> None:
+        found = self._figures
+        if found is None or found.next is None:
+            return
+        span, thread = found.next.span, found.next.thread
+        self.session.select(
+            self.session.selection.but(
+                device=found.device, gap=span.start, thread=thread if thread >= 0 else None, table=None, row=None
+            )
+        )
+        margin = round(span.length * _MARGIN)
+        self.session.look(Window(span.start - margin, span.end + margin))
+
+
+def _host(cause: str, host: str) -> str:
+    if cause in ("graph internal", "unattributed"):
+        return "no host call behind it"
+    return f"host in {host}"

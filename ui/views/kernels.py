@@ -1,0 +1,153 @@
+"""Kernels: what ran, how often, how long, how it is spread, and how late after its launch."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QSizePolicy, QVBoxLayout
+
+from inspector import units
+from inspector.trace.schema import WORK_TABLES
+from inspector.trace.selection import Selection, Window
+from inspector.trace.trace import Trace
+from ui.export import Rows
+from ui.kernel_rows import KernelList, Options, kernel_rows
+from ui.questions import Question
+from ui.views.view import Host, Need, View
+from ui.widgets.segments import Segments
+from ui.widgets.table import TableView
+
+
+class Kernels(View):
+    """A table by name or category; the name that is current is selected everywhere."""
+
+    ID: ClassVar[str] = "kernels"
+    TITLE: ClassVar[str] = "Kernels"
+    NEEDS: ClassVar[tuple[Need, ...]] = (Need(WORK_TABLES, "No kernels to show: none were recorded in this trace."),)
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.options = Options()
+        self._answer: KernelList | None = None
+        self._sort, self._descending = "total", True
+        self._pattern: re.Pattern[str] | None = None
+        self.by = Segments("Group kernels", (("name", "By name"), ("category", "By category")))
+        self.by.chosen.connect(self._regroup)
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Filter names (regular expression)")
+        self.filter.setAccessibleName("Filter kernel names")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.textChanged.connect(self._filter_changed)
+        self.sums = QLabel()
+        self.table = TableView(host.theme, "Kernels")
+        self.table.sort_asked.connect(self._sort_asked)
+        self.table.chosen.connect(self._current)
+        self.table.current_changed.connect(self._current)
+        self._lay_out()
+
+    def question(self, trace: Trace, selection: Selection, window: Window) -> Question | None:
+        """The statistics of the device in the selected range."""
+        if self.session.device < 0:
+            return None
+        options = replace(self.options, device=self.session.device)
+        key = (id(trace), trace.generation, selection.window, options)
+        return Question(kernel_rows, (trace, selection.window, options), key)
+
+    def show_answer(self, answer: KernelList) -> None:
+        """Fill the table."""
+        self._answer = answer
+        self._show()
+
+    def rows_for_copy(self) -> Rows | None:
+        """The rows that are selected, all of them where there is at most one."""
+        return self.table.rows(only_selected=len(self.table.selected_rows()) > 1)
+
+    def retheme(self) -> None:
+        """Row heights and field widths."""
+        self.table.retheme()
+        self.filter.setMinimumWidth(self.theme.px(160))
+        self.filter.setMaximumWidth(self.theme.px(320))
+        self.update()
+
+    def _lay_out(self) -> None:
+        px = self.theme.px
+        self.paint_background()
+        self.sums.setObjectName("small")
+        self.sums.setTextFormat(Qt.TextFormat.PlainText)
+        self.sums.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        tools = QHBoxLayout()
+        tools.setContentsMargins(px(8), px(8), px(8), 0)
+        tools.setSpacing(px(8))
+        tools.addWidget(self.by)
+        tools.addWidget(self.filter, 1)
+        tools.addStretch(1)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(px(8), px(2), px(8), px(4))
+        foot.addWidget(self.sums)
+        layout = QVBoxLayout(self.content)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(px(4))
+        layout.addLayout(tools)
+        layout.addWidget(self.table, 1)
+        layout.addLayout(foot)
+        self.retheme()
+
+    def _show(self) -> None:
+        answer = self._answer
+        if answer is None:
+            return
+        content = answer.arranged(self._sort, self._descending, self._pattern)
+        self.table.set_content(content, self._sort, self._descending)
+        count = sum(row.count for row in content.rows)
+        said = f"{len(content):,} of {len(answer):,} rows" if self._pattern else f"{len(answer):,} rows"
+        said += f", {count:,} executions, {units.time(content.total_ns)} together"
+        trace = self.session.trace
+        if trace is not None and trace.quality.count("graph-level"):
+            said += ". Kernels inside graphs are not in this file: record with --cuda-graph-trace=node"
+        self.sums.setText(said)
+        self.sums.setToolTip(f"{content.total_ns:,} ns")
+        self._follow_selection()
+
+    def _follow_selection(self) -> None:
+        """The selected name's row, without moving the selection."""
+        content, name = self.table.content, self.session.selection.name
+        if not isinstance(content, KernelList) or name is None or self.options.by != "name":
+            return
+        row = next((at for at, each in enumerate(content.rows) if each.name_id == name), -1)
+        if row >= 0 and row != self.table.currentIndex().row():
+            self.table.show_row(row)
+
+    def refresh(self) -> None:
+        """Also follows the name that is selected elsewhere."""
+        super().refresh()
+        self._follow_selection()
+
+    def _regroup(self, by: Any) -> None:
+        self.options = replace(self.options, by=by)
+        self.refresh()
+
+    def _sort_asked(self, key: str, descending: bool) -> None:
+        self._sort, self._descending = key, descending
+        self._show()
+
+    def _filter_changed(self, text: str) -> None:
+        try:
+            self._pattern = re.compile(text, re.IGNORECASE) if text else None
+        except re.error as error:
+            wrong = str(error)
+        else:
+            wrong = ""
+            self._show()
+        self.filter.setProperty("wrong", bool(wrong))
+        self.filter.setToolTip(wrong)
+        self.filter.style().unpolish(self.filter)
+        self.filter.style().polish(self.filter)
+
+    def _current(self, row: int) -> None:
+        content = self.table.content
+        if isinstance(content, KernelList) and self.options.by == "name":
+            window, name = self.session.selection.window, content.rows[row].name_id
+            self.session.select(Selection(window=window, device=self.session.device, name=name))

@@ -1,0 +1,99 @@
+"""A figure that matters: what it is, how much, on what it rests, and where it leads."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from ui.theme import Theme
+
+
+class Figure(QWidget):
+    """A small label, a large value, a line below, and a link where there is a place to go to."""
+
+    followed = Signal()
+
+    def __init__(self, theme: Theme, name: str) -> None:
+        super().__init__()
+        self._theme = theme
+        self.setAccessibleName(name)
+        self._label, self._basis = _line("small"), _line("small")
+        self._label.setText(name)
+        self._value, self._note = _Elided(theme), _Elided(theme)
+        self._note.setObjectName("muted")
+        self._link = QPushButton()
+        self._link.setObjectName("link")
+        self._link.clicked.connect(self.followed)
+        self._link.setCursor(Qt.CursorShape.PointingHandCursor)
+        head, foot = QHBoxLayout(), QHBoxLayout()
+        for row in (head, foot):
+            row.setContentsMargins(0, 0, 0, 0)
+            row.setSpacing(theme.px(8))
+        head.addWidget(self._label)
+        head.addWidget(self._basis)
+        head.addStretch(1)
+        foot.addWidget(self._note, 1)
+        foot.addWidget(self._link)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(theme.px(1))
+        layout.addLayout(head)
+        layout.addWidget(self._value)
+        layout.addLayout(foot)
+        self.retheme()
+
+    def say(self, value: str, note: str, basis: str, link: str = "", tip: str = "") -> None:
+        """`basis` is measured, modelled or simulated; `tip` has the exact figures."""
+        self._value.set_text(value)
+        self._note.set_text(note)
+        self._basis.setText(basis)
+        self._link.setText(link)
+        self._link.setAccessibleName(f"{self.accessibleName()}: {link}")
+        self._link.setVisible(bool(link))
+        for widget in (self, self._value, self._note):
+            widget.setToolTip(tip)
+        self.setAccessibleDescription(f"{value}, {note} ({basis})")
+
+    @property
+    def text(self) -> str:
+        """All that it says."""
+        parts = (self._label.text(), self._basis.text(), self._value.full, self._note.full, self._link.text())
+        return " ".join(part for part in parts if part)
+
+    def retheme(self) -> None:
+        """Type sizes anew."""
+        self._value.setFont(self._theme.font("figure"))
+        self._note.setFont(self._theme.font())
+
+
+class _Elided(QLabel):
+    """One line that is cut where there is no room, with all of it at hand."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.full = ""
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+
+    def set_text(self, text: str) -> None:
+        """Show that, as far as there is room."""
+        self.full = text
+        self._cut()
+
+    def resizeEvent(self, event: object) -> None:
+        """Cut anew."""
+        self._cut()
+
+    def minimumSizeHint(self) -> QSize:
+        """Any width will do."""
+        return QSize(self._theme.px(40), self.fontMetrics().height())
+
+    def _cut(self) -> None:
+        self.setText(self.fontMetrics().elidedText(self.full, Qt.TextElideMode.ElideRight, self.width()))
+
+
+def _line(name: str) -> QLabel:
+    label = QLabel()
+    label.setObjectName(name)
+    return label

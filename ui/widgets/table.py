@@ -1,0 +1,268 @@
+"""A table of any length: cells are made when they come into view, and copied exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QTableView
+
+from ui.export import Cell, Rows
+from ui.theme import Theme
+from ui.widgets.graphics import Graphic
+
+Index = QModelIndex | QPersistentModelIndex
+GRAPHIC = int(Qt.ItemDataRole.UserRole)
+_ROOT = QModelIndex()
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: `key` names it where it is sorted by ('' cannot be), `title` heads it, `unit` heads its exact values.
+
+    `width` in average characters; `is_number` aligns it right and sorts it downwards first; `is_drawing`
+    has no value to copy; `tip` explains it.
+    """
+
+    key: str
+    title: str
+    width: int
+    tip: str = ""
+    unit: str = ""
+    is_number: bool = False
+    is_drawing: bool = False
+
+
+class Content(Protocol):
+    """What a table shows. Rows and columns by number; everything is asked for only when needed."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """From left to right."""
+        ...
+
+    def __len__(self) -> int:
+        """Rows."""
+        ...
+
+    def text(self, row: int, column: int) -> str:
+        """What stands in the cell."""
+        ...
+
+    def exact(self, row: int, column: int) -> Cell:
+        """The value to copy and to show when one points at it; None where the cell is only a drawing."""
+        ...
+
+    def graphic(self, row: int, column: int) -> Graphic | None:
+        """What is drawn in the cell instead of its text."""
+        ...
+
+
+class TableModel(QAbstractTableModel):
+    """A Content for Qt."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.content: Content | None = None
+
+    def set_content(self, content: Content | None) -> None:
+        """Show that from now on."""
+        self.beginResetModel()
+        self.content = content
+        self.endResetModel()
+
+    def rowCount(self, parent: Index = _ROOT) -> int:
+        """Rows; none below a cell."""
+        return 0 if self.content is None or parent.isValid() else len(self.content)
+
+    def columnCount(self, parent: Index = _ROOT) -> int:
+        """Columns; none below a cell."""
+        return 0 if self.content is None or parent.isValid() else len(self.content.columns)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Text, alignment, tool tip, what a screen reader says, and the drawing."""
+        if self.content is None or not index.isValid():
+            return None
+        row, column = index.row(), index.column()
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return self.content.text(row, column)
+        if role == GRAPHIC:
+            return self.content.graphic(row, column)
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(self.content.columns[column])
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return _tip(self.content.columns[column], self.content.exact(row, column))
+        return None
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Titles and what they mean."""
+        if self.content is None or orientation != Qt.Orientation.Horizontal:
+            return None
+        if not 0 <= section < len(self.content.columns):
+            return None
+        column = self.content.columns[section]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.title
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return column.tip or None
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(column)
+        return None
+
+
+class _Cell(QStyledItemDelegate):
+    """Draws what has a drawing, and pads every cell by the grid."""
+
+    def __init__(self, theme: Theme, parent: QObject) -> None:
+        super().__init__(parent)
+        self._theme = theme
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """The ground as usual, then the drawing."""
+        graphic = index.data(GRAPHIC)
+        if graphic is None:
+            super().paint(painter, option, index)
+            return
+        self.initStyleOption(option, index)
+        option.text = ""
+        style = option.widget.style()
+        style.drawControl(style.ControlElement.CE_ItemViewItem, option, painter, option.widget)
+        painter.save()
+        painter.setFont(option.font)
+        margin = self._theme.px(8)
+        graphic.paint(painter, QRectF(option.rect).adjusted(margin, 0, -margin, 0), self._theme)
+        painter.restore()
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:
+        """Cut long names in the middle: their ends tell them apart."""
+        super().initStyleOption(option, index)
+        option.textElideMode = Qt.TextElideMode.ElideMiddle
+
+
+class TableView(QTableView):
+    """The widget. `sort_asked(key, descending)` when a heading is chosen; `chosen(row)` on double click or Return."""
+
+    sort_asked = Signal(str, bool)
+    chosen = Signal(int)
+    current_changed = Signal(int)
+
+    def __init__(self, theme: Theme, name: str) -> None:
+        super().__init__()
+        self._theme = theme
+        self._widths: tuple[int, ...] = ()
+        self.setAccessibleName(name)
+        self._model = TableModel(self)
+        self.setModel(self._model)
+        self.setItemDelegate(_Cell(theme, self))
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setTabKeyNavigation(False)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.verticalHeader().hide()
+        header = self.horizontalHeader()
+        header.setAccessibleName(f"{name}: columns")
+        header.setHighlightSections(False)
+        header.setSectionsClickable(True)
+        header.setStretchLastSection(True)
+        header.setMinimumSectionSize(theme.px(32))
+        header.sectionClicked.connect(self._heading)
+        self.selectionModel().currentRowChanged.connect(self._current_row)
+        self.activated.connect(lambda index: self.chosen.emit(index.row()))
+        self.retheme()
+
+    @property
+    def content(self) -> Content | None:
+        """What is shown."""
+        return self._model.content
+
+    def set_content(self, content: Content, sorted_by: str, descending: bool) -> None:
+        """Show that, with the sign of its order in the heading. Column widths stay while the columns do."""
+        keys = [column.key for column in content.columns]
+        self._model.set_content(content)
+        header = self.horizontalHeader()
+        header.setSortIndicatorShown(sorted_by in keys)
+        if sorted_by in keys:
+            order = Qt.SortOrder.DescendingOrder if descending else Qt.SortOrder.AscendingOrder
+            header.setSortIndicator(keys.index(sorted_by), order)
+        widths = tuple(column.width for column in content.columns)
+        if widths != self._widths:
+            self._widths = widths
+            self._set_widths()
+
+    def show_row(self, row: int) -> None:
+        """Select a row and bring it into view, without announcing it."""
+        index = self._model.index(row, 0)
+        blocked = self.blockSignals(True)
+        self.selectRow(row)
+        self.blockSignals(blocked)
+        self.scrollTo(index, QAbstractItemView.ScrollHint.EnsureVisible)
+
+    def selected_rows(self) -> list[int]:
+        """Numbers of the selected rows, ascending."""
+        return sorted(index.row() for index in self.selectionModel().selectedRows())
+
+    def rows(self, only_selected: bool = False) -> Rows:
+        """Exact values of all rows, or of those selected."""
+        content = self._model.content
+        if content is None:
+            return Rows((), ())
+        kept = [at for at, column in enumerate(content.columns) if not column.is_drawing]
+        heads = [_head(content.columns[at]) for at in kept]
+        chosen: Sequence[int] = self.selected_rows() if only_selected else range(len(content))
+        return Rows(heads, _exact(content, chosen, kept))
+
+    def retheme(self) -> None:
+        """Rows and columns in the size of the type."""
+        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + self._theme.px(7))
+        self._set_widths()
+
+    def sizeHint(self) -> QSize:
+        """Small: the place that there is decides."""
+        return QSize(self._theme.px(320), self._theme.px(120))
+
+    def _set_widths(self) -> None:
+        unit = self.fontMetrics().averageCharWidth()
+        for at, width in enumerate(self._widths):
+            self.setColumnWidth(at, width * unit + self._theme.px(16))
+
+    def _heading(self, section: int) -> None:
+        content = self._model.content
+        if content is None or not content.columns[section].key:
+            return
+        header = self.horizontalHeader()
+        again = header.isSortIndicatorShown() and header.sortIndicatorSection() == section
+        down = header.sortIndicatorOrder() == Qt.SortOrder.DescendingOrder
+        # Qt has turned the sign already when the heading of the order is clicked again.
+        self.sort_asked.emit(content.columns[section].key, down if again else content.columns[section].is_number)
+
+    def _current_row(self, now: QModelIndex, before: QModelIndex) -> None:
+        if now.isValid():
+            self.current_changed.emit(now.row())
+
+
+def _alignment(column: Column) -> int:
+    side = Qt.AlignmentFlag.AlignRight if column.is_number else Qt.AlignmentFlag.AlignLeft
+    return int(side | Qt.AlignmentFlag.AlignVCenter)
+
+
+def _tip(column: Column, value: Cell) -> str | None:
+    if value is None:
+        return None
+    text = f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{text} {column.unit}".rstrip()
+
+
+def _head(column: Column) -> str:
+    return f"{column.key or column.title}_{column.unit}" if column.unit else column.key or column.title
+
+
+def _exact(content: Content, rows: Sequence[int], columns: Sequence[int]) -> Iterator[list[Cell]]:
+    for row in rows:
+        yield [content.exact(row, column) for column in columns]
