@@ -57,6 +57,7 @@ ACTIONS: tuple[Action, ...] = (
     _window("details", "Details of the selection", "Q", "timeline.toggle_details", "View", True),
     _window("legend", "Legend of colours", "L", "window.toggle_legend", "View"),
     _window("next_view", "Next view", "Ctrl+Tab F6", "window.next_view", "View", True),
+    _window("float", "Take this view out of the window, or back", "", "window.float_view", "View", True),
     _window("dark", "Dark or light", "Ctrl+Shift+L", "theme.toggle", "View"),
     _window("system_theme", "As light or dark as the desktop", "", "theme.follow_system", "View"),
     _window("presenter", "Presenter size", "F5", "theme.toggle_presenter", "View"),

@@ -100,9 +100,9 @@ def _answers(display: str) -> bool:
 def _after_first_paint(window: MainWindow, paths: list[str]) -> None:
     if paths:
         window.session.open(paths)
-    # Not in the way of the first trace: this is the import of numpy and of what reads and reckons.
+    # numpy and what reads and reckons: imported by a worker, so that the window stays alive meanwhile.
     question = Question(_import_ahead, (), "import")
-    window.host.asker.ask("import", question, lambda _: None, lambda _: None)
+    window.host.asker.ask("import", question, lambda _: window.load_views(), lambda _: None)
 
 
 def _import_ahead() -> None:

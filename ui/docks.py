@@ -39,6 +39,8 @@ class Docks(QObject):
         dock.setWidget(view)
         dock.setAccessibleName(view.TITLE)
         dock.topLevelChanged.connect(lambda floats: self._on_float(dock) if floats else None)
+        for moved in (dock.topLevelChanged, dock.dockLocationChanged, dock.visibilityChanged):
+            moved.connect(self._title_bars)
         self._docks[view.ID] = dock
         self._window.addDockWidget(_AREAS.get(view.ID, Qt.DockWidgetArea.BottomDockWidgetArea), dock)
         dock.hide()
@@ -82,6 +84,13 @@ class Docks(QObject):
         left = [self._docks[view_id] for view_id in _AREAS if view_id in self._docks]
         if left:
             self._window.resizeDocks(left, [self._theme.px(320)] * len(left), Qt.Orientation.Horizontal)
+
+    def _title_bars(self) -> None:
+        """A tab says what a title bar would say again: a dock among tabs has none."""
+        for dock in self:
+            bare = bool(self._window.tabifiedDockWidgets(dock)) and not dock.isFloating()
+            if bare == (dock.titleBarWidget() is None):
+                dock.setTitleBarWidget(QWidget() if bare else None)  # type: ignore[arg-type]
 
     def keep(self) -> None:
         """Remember how they stand; saved with the settings."""

@@ -33,8 +33,8 @@ GAP_COLUMNS: tuple[Column, ...] = (
     Column("cause", "Main cause", 18, "The cause with most time in the gap"),
     Column("host", "Host was in", 30, "The call or named range that the late host thread was in"),
     Column("next", "Next on the device", 34, "The work that ended the gap"),
+    Column("iteration", "Iteration", 10, "The iteration of that work", "", True),
     Column("thread", "Late thread", 14, "The host thread that launched that work"),
-    Column("iteration", "Iteration", 8, "The iteration of that work", "", True),
 )
 
 

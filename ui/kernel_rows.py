@@ -30,17 +30,17 @@ By = Literal["name", "category"]
 Int = npt.NDArray[np.int64]
 
 COLUMNS: tuple[Column, ...] = (
-    Column("name", "Name", 44, "Kernel, copy or graph"),
+    Column("name", "Name", 38, "Kernel, copy or graph"),
     Column("category", "Category", 13, "What kind of work it is, told from its name"),
     Column("count", "Count", 9, "Executions that started in the range", "", True),
     Column("total", "Total", 9, "Their durations added up; streams run side by side", "ns", True),
     Column("share", "Share", 8, "Of the durations of all work in the range", "%", True),
-    Column("", "", 12, "Its share as a bar", is_drawing=True),
+    Column("", "", 8, "Its share as a bar", is_drawing=True),
     Column("median", "Median", 9, "Half of them took no longer (nearest rank)", "ns", True),
     Column("mean", "Mean", 9, "Total by count", "ns", True),
     Column("p99", "p99", 9, "99 % of them took no longer (nearest rank)", "ns", True),
     Column("max", "Longest", 9, "The longest one", "ns", True),
-    Column("", "Spread", 14, "Shortest, median, p99 and longest, on one logarithmic axis for all", is_drawing=True),
+    Column("", "Spread", 12, "Shortest, median, p99 and longest, on one logarithmic axis for all", is_drawing=True),
     Column("delay", "Launch delay", 12, "Median of its start minus the end of its launch call", "ns", True),
     Column("", "Over time", 24, "Its time over the range, each row to its own highest", is_drawing=True),
 )

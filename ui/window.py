@@ -101,6 +101,9 @@ class MainWindow(QMainWindow):
         self._work_layout.addWidget(self.middle, 1)
         for view_id in (*(each.ID for each in classes[1:]), Facts.ID):
             self.docks.add(self.views[view_id])
+        if self.session.trace is not None:
+            for view in self.views.values():
+                view.begin()
         for dock in self.docks:
             self.menus.menus["View"].addAction(dock.toggleViewAction())
 
@@ -129,6 +132,13 @@ class MainWindow(QMainWindow):
             dock.raise_()
         if view_id in self.views:
             self.views[view_id].take_focus()
+
+    def float_view(self) -> None:
+        """Take the current view out of the window, or put it back."""
+        view = self.current_view()
+        dock = self.docks.find(view.ID) if view is not None else None
+        if dock is not None:
+            dock.setFloating(not dock.isFloating())
 
     # Opening.
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 VIEWS: tuple[str, ...] = (
     "ui.views.timeline.Timeline",
-    "ui.views.timeline.Timeline",
     "ui.views.gaps.Gaps",
     "ui.views.kernels.Kernels",
 )

@@ -189,10 +189,10 @@ class Gaps(View):
             parts.append(("other gaps", answer.apart_ns))
         if answer.shorter:
             parts.append((f"{answer.shorter:,} shorter than {units.time(self.options.min_ns)}", answer.shorter_ns))
-        shown = " + ".join(f"{what} {units.time(ns)}" for what, ns in parts)
-        self.sums.setText(f"{shown} = all idle {units.time(answer.idle_ns)}")
-        exact = " + ".join(f"{what} {ns:,} ns" for what, ns in parts)
-        self.sums.setToolTip(f"{exact} = all idle {answer.idle_ns:,} ns")
+        shown = "  +  ".join(f"{what}: {units.time(ns)}" for what, ns in parts)
+        self.sums.setText(f"{shown} = {units.time(answer.idle_ns)}, all idle time")
+        exact = "  +  ".join(f"{what}: {ns:,} ns" for what, ns in parts)
+        self.sums.setToolTip(f"{exact} = {answer.idle_ns:,} ns, all idle time")
 
     def _name_of(self, by: str, key: int) -> str:
         trace = self.session.trace

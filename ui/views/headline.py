@@ -88,7 +88,7 @@ class Headline(View):
         name = CAUSES[cause.cause]
         self._cause.say(
             f"{name} {units.share(cause.total_ns, found.idle_ns)}",
-            f"{units.time(cause.total_ns)}, {_host(name, cause.host)}",
+            f"{units.time(cause.total_ns)} of {units.time(found.idle_ns)} idle, {_host(name, cause.host)}",
             basis,
             tip=f"{cause.total_ns:,} ns of {found.idle_ns:,} ns idle; {cause.host_ns:,} ns of it in {cause.host}\n"
             + EXPLANATIONS[name],
@@ -186,4 +186,4 @@ class Headline(View):
 def _host(cause: str, host: str) -> str:
     if cause in ("graph internal", "unattributed"):
         return "no host call behind it"
-    return f"host in {host}"
+    return f"most of it in {host}"

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from ui.settings import SettingsFile
 from ui.theme import GRID, Theme
+from ui.widgets.elided import Elided
 
 _SAMPLE_SUFFIXES = (".sqlite", ".json.gz", ".json", ".inflight")
 _COLUMN = 400
@@ -113,6 +114,7 @@ class Start(QWidget):
         layout.setSpacing(px(2))
         head = QLabel(title)
         head.setFont(self._theme.font("strong"))
+        head.setContentsMargins(px(8), 0, 0, 0)
         layout.addWidget(head)
         layout.addSpacing(px(4))
         for name, note, paths in entries:
@@ -121,6 +123,7 @@ class Start(QWidget):
             empty = QLabel(nothing)
             empty.setObjectName("muted")
             empty.setWordWrap(True)
+            empty.setContentsMargins(px(8), 0, 0, 0)
             layout.addWidget(empty)
         layout.addStretch(1)
         return box
@@ -137,10 +140,9 @@ class Start(QWidget):
         layout.setContentsMargins(*(self._theme.px(step) for step in (8, 6, 8, 6)))
         layout.setSpacing(0)
         for text, style in ((name, ""), (note, "small")):
-            label = QLabel(text)
+            label = Elided(self._theme)
             label.setObjectName(style)
-            label.setTextFormat(Qt.TextFormat.PlainText)
-            label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+            label.set_text(text)
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
             layout.addWidget(label)
         button.setFixedHeight(layout.sizeHint().height())
@@ -177,7 +179,7 @@ def _about(path: Path) -> str:
     except (OSError, UnicodeDecodeError):
         return path.name
     text = next((line for line in lines if line and not line.startswith(("#", "`", "-", "|"))), path.name)
-    return text.split(". ")[0].rstrip(".")
+    return text.split(". ")[0].rstrip(".").replace("`", "")
 
 
 def _title(paths: Sequence[str]) -> str:

@@ -103,6 +103,10 @@ class View(QWidget):
         """The widget that is exported as a picture."""
         return self.content
 
+    def begin(self) -> None:
+        """Catch up with a trace that was there before the view."""
+        self._trace_changed()
+
     def take_focus(self) -> None:
         """Give the focus to the first widget of the view that takes it by the keyboard."""
         for widget in self.findChildren(QWidget):

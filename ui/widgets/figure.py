@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from ui.theme import Theme
+from ui.widgets.elided import Elided
 
 
 class Figure(QWidget):
@@ -19,7 +20,7 @@ class Figure(QWidget):
         self.setAccessibleName(name)
         self._label, self._basis = _line("small"), _line("small")
         self._label.setText(name)
-        self._value, self._note = _Elided(theme), _Elided(theme)
+        self._value, self._note = Elided(theme), Elided(theme)
         self._note.setObjectName("muted")
         self._link = QPushButton()
         self._link.setObjectName("link")
@@ -32,8 +33,8 @@ class Figure(QWidget):
         head.addWidget(self._label)
         head.addWidget(self._basis)
         head.addStretch(1)
-        foot.addWidget(self._note, 1)
         foot.addWidget(self._link)
+        foot.addWidget(self._note, 1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.px(1))
@@ -64,33 +65,6 @@ class Figure(QWidget):
         """Type sizes anew."""
         self._value.setFont(self._theme.font("figure"))
         self._note.setFont(self._theme.font())
-
-
-class _Elided(QLabel):
-    """One line that is cut where there is no room, with all of it at hand."""
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-        self.full = ""
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.setTextFormat(Qt.TextFormat.PlainText)
-
-    def set_text(self, text: str) -> None:
-        """Show that, as far as there is room."""
-        self.full = text
-        self._cut()
-
-    def resizeEvent(self, event: object) -> None:
-        """Cut anew."""
-        self._cut()
-
-    def minimumSizeHint(self) -> QSize:
-        """Any width will do."""
-        return QSize(self._theme.px(40), self.fontMetrics().height())
-
-    def _cut(self) -> None:
-        self.setText(self.fontMetrics().elidedText(self.full, Qt.TextElideMode.ElideRight, self.width()))
 
 
 def _line(name: str) -> QLabel:

@@ -67,11 +67,12 @@ class TableModel(QAbstractTableModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.content: Content | None = None
+        self.sorted_by, self.descending = "", False
 
-    def set_content(self, content: Content | None) -> None:
-        """Show that from now on."""
+    def set_content(self, content: Content | None, sorted_by: str = "", descending: bool = False) -> None:
+        """Show that from now on; `sorted_by` is the key of the column that carries the sign of the order."""
         self.beginResetModel()
-        self.content = content
+        self.content, self.sorted_by, self.descending = content, sorted_by, descending
         self.endResetModel()
 
     def rowCount(self, parent: Index = _ROOT) -> int:
@@ -105,7 +106,9 @@ class TableModel(QAbstractTableModel):
             return None
         column = self.content.columns[section]
         if role == Qt.ItemDataRole.DisplayRole:
-            return column.title
+            # In the text, since Qt's own arrow lies over titles that are aligned right.
+            sign = "↓" if self.descending else "↑"
+            return f"{column.title} {sign}" if column.key and column.key == self.sorted_by else column.title
         if role == Qt.ItemDataRole.ToolTipRole:
             return column.tip or None
         if role == Qt.ItemDataRole.TextAlignmentRole:
@@ -184,13 +187,7 @@ class TableView(QTableView):
 
     def set_content(self, content: Content, sorted_by: str, descending: bool) -> None:
         """Show that, with the sign of its order in the heading. Column widths stay while the columns do."""
-        keys = [column.key for column in content.columns]
-        self._model.set_content(content)
-        header = self.horizontalHeader()
-        header.setSortIndicatorShown(sorted_by in keys)
-        if sorted_by in keys:
-            order = Qt.SortOrder.DescendingOrder if descending else Qt.SortOrder.AscendingOrder
-            header.setSortIndicator(keys.index(sorted_by), order)
+        self._model.set_content(content, sorted_by, descending)
         widths = tuple(column.width for column in content.columns)
         if widths != self._widths:
             self._widths = widths
@@ -236,11 +233,9 @@ class TableView(QTableView):
         content = self._model.content
         if content is None or not content.columns[section].key:
             return
-        header = self.horizontalHeader()
-        again = header.isSortIndicatorShown() and header.sortIndicatorSection() == section
-        down = header.sortIndicatorOrder() == Qt.SortOrder.DescendingOrder
-        # Qt has turned the sign already when the heading of the order is clicked again.
-        self.sort_asked.emit(content.columns[section].key, down if again else content.columns[section].is_number)
+        column = content.columns[section]
+        again = column.key == self._model.sorted_by
+        self.sort_asked.emit(column.key, not self._model.descending if again else column.is_number)
 
     def _current_row(self, now: QModelIndex, before: QModelIndex) -> None:
         if now.isValid():
