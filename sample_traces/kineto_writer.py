@@ -59,6 +59,7 @@ def _events(run: Run) -> Iterator[str]:
     for call in run.calls:
         if call.recorded:
             yield from _call(call)
+    yield from _waits(run)
     for device, held in run.devices.items():
         for busy in records(held.work, whole_graphs=False):
             yield from _work(device, busy.work)
@@ -70,6 +71,20 @@ def _call(call: Call) -> Iterator[str]:
     arguments = {"correlation": call.correlation}
     yield _span(category, name, call.process, call.thread, call.start, call.end, arguments)
     yield _flow("s", call.correlation, call.process, call.thread, call.start)
+
+
+def _waits(run: Run) -> Iterator[str]:
+    """Waits of a stream for an event, as the profiler writes them when it is told to (enable_cuda_sync_events)."""
+    recorded = {record.event: record for record in run.event_records}
+    for sync in run.syncs:
+        if sync.kind == 2 and sync.stream and sync.event in recorded:
+            source = recorded[sync.event]
+            arguments: Event = {"cuda_sync_kind": "Stream Wait Event", "wait_on_stream": source.stream.number}
+            arguments |= {"wait_on_cuda_event_record_corr_id": source.call.correlation}
+            arguments |= {"wait_on_cuda_event_id": sync.event, "stream": sync.stream.number}
+            arguments |= {"correlation": sync.call.correlation, "device": sync.ordinal, "context": sync.context}
+            number = sync.stream.number
+            yield _span("cuda_sync", "Stream Wait Event", sync.ordinal, number, sync.start, sync.end, arguments)
 
 
 def _work(device: int, work: Work) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inspector.analysis.categories import COLLECTIVES, Categories
+from inspector.analysis.gaps import Gaps
 from inspector.trace.intervals import EMPTY, Intervals, clip, intersection, measure, union
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.selection import Window
@@ -99,12 +100,8 @@ def busy(trace: Trace, device: int, window: Window | None = None) -> Busy:
     else:
         last = int(np.searchsorted(mine.start, span.end))
         count = int(np.count_nonzero(mine.end[:last] > span.start))
-    starts, ends = inside["all"]
-    num_gaps = max(len(starts) - 1, 0)
-    if span.length and len(starts):
-        num_gaps += int(starts[0] > span.start) + int(ends[-1] < span.end)
-    elif span.length:
-        num_gaps = 1
+    gaps = trace.index(Gaps).devices[device]
+    num_gaps = int(np.count_nonzero(np.minimum(gaps.end, span.end) > np.maximum(gaps.start, span.start)))
     return Busy(
         device=device,
         span=span,

@@ -48,51 +48,33 @@ class Gaps:
 
 
 def _of_device(trace: Trace, work: DeviceWork) -> DeviceGaps:
-    real = np.flatnonzero(work.end > work.start)
-    none = np.empty(0, np.int64)
-    if not len(work):
-        return DeviceGaps(work.device, none, none, none.astype(np.int32), none.astype(np.int32))
-    start, end = work.start[real], work.end[real]
-    reach = np.maximum.accumulate(end) if len(end) else end
-    # Position of the record that reaches furthest so far.
-    furthest = np.maximum.accumulate(np.where(end == reach, np.arange(len(end)), 0)) if len(end) else none
+    start, end = work.start, work.end
+    # A record without a duration (formats that round to microseconds have them) is work too: it ends one gap and begins
+    # the next.
+    reach = np.maximum.accumulate(end)
     after = np.flatnonzero(start[1:] > reach[:-1]) + 1
-    starts, ends = reach[after - 1], start[after]
-    previous, following = real[furthest[after - 1]], real[_launched_last(trace, work, real, after)]
-    # Records without duration can lie outside all others: then the span begins or ends with a gap.
-    first, last = int(work.start[0]), int(work.end.max())
-    if len(start) and first < start[0]:
-        starts, ends = np.r_[first, starts], np.r_[start[0], ends]
-        previous, following = np.r_[0, previous], np.r_[real[0], following]
-    if len(start) and last > reach[-1]:
-        starts, ends = np.r_[starts, reach[-1]], np.r_[ends, last]
-        previous, following = np.r_[previous, real[furthest[-1]]], np.r_[following, int(np.argmax(work.end))]
-    if not len(start) and last > first:
-        starts, ends, previous, following = (
-            np.array([first]),
-            np.array([last]),
-            np.array([0]),
-            np.array([len(work) - 1]),
-        )
+    # Position of the record that reaches furthest so far.
+    furthest = np.maximum.accumulate(np.where(end == reach, np.arange(len(end)), 0)) if len(end) else after
     return DeviceGaps(
         work.device,
-        starts.astype(np.int64),
-        ends.astype(np.int64),
-        previous.astype(np.int32),
-        following.astype(np.int32),
+        reach[after - 1].astype(np.int64),
+        start[after].astype(np.int64),
+        furthest[after - 1].astype(np.int32),
+        _launched_last(trace, work, after).astype(np.int32),
     )
 
 
-def _launched_last(trace: Trace, work: DeviceWork, real: Int, after: Int) -> Int:
-    """Of the records that start together at `after` (rows of `real`), the one whose launch call began last."""
-    start = work.start[real]
-    together = after[(after + 1 < len(real)) & (start[np.minimum(after + 1, len(real) - 1)] == start[after])]
+def _launched_last(trace: Trace, work: DeviceWork, after: Int) -> Int:
+    """Of the records that start together with those at positions `after`, the one whose launch call began last."""
+    start = work.start
+    together = after[start[np.minimum(after + 1, len(start) - 1)] == start[after]]
+    together = together[together + 1 < len(start)]
     if not len(together):
         return after
     best = {}
     for first in together.tolist():
         last = int(np.searchsorted(start, start[first], "right"))
-        launched = launch_times(trace, launch_calls(trace, work, real[first:last]))
+        launched = launch_times(trace, launch_calls(trace, work, np.arange(first, last)))
         # The last of equals, as if the order of rows were that of launching.
         best[first] = last - 1 - int(np.argmax(launched[::-1]))
     return np.array([best.get(first, first) for first in after.tolist()], np.int64)

@@ -109,6 +109,23 @@ class Builder:
                 raise ValueError(f"{table}.{name} has {len(array)} rows, not {length}")
         self._chunks[table].append(chunk)
 
+    def column(self, table: str, /, *columns: str) -> tuple[Array, ...]:
+        """Columns of what was added to a table so far, in the order of adding."""
+        chunks = self._chunks[table]
+        none = [np.empty(0, SCHEMAS[table].column(column).dtype) for column in columns]
+        return tuple(
+            np.concatenate([empty, *(chunk[column] for chunk in chunks)])
+            for column, empty in zip(columns, none, strict=True)
+        )
+
+    def owners(self, table: str, column: str) -> Array:
+        """A column of a small table (processes, threads, devices, streams, series) as it stands now."""
+        return np.array([row[column] for row in self._small[table].rows], SCHEMAS[table].column(column).dtype)
+
+    def keys(self, table: str) -> tuple[Any, ...]:
+        """The keys of a small table by row: a pid, (process, tid), a device number, ..."""
+        return tuple(self._small[table].keys)
+
     def reject(self, table: str, reason: str, columns: Mapping[str, Array], rows: Array) -> None:
         """Set the masked or indexed `rows` of a chunk aside; the caller leaves them out of `add`. Notes the count."""
         start = np.asarray(columns["start"], np.int64)[rows]
