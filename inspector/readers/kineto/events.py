@@ -7,7 +7,7 @@ lay between two events. Where it does not, the events are taken one by one, repa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ import msgspec
 
 from inspector.errors import Unreadable
 from inspector.readers.kineto.blocks import BLOCK_BYTES, Text
+from inspector.readers.kineto.repair import EATEN, TOKENS, repaired, repairs
 
 _MAX_HEAD = 64 << 20
 _MAX_EVENT = 64 << 20
@@ -73,9 +74,7 @@ _ANY = msgspec.json.Decoder()
 
 _BETWEEN = re.compile(rb'\}(?=\s*,\s*\{\s*"(?:ph|name|cat|pid|tid|ts|id|args|s|dur|bp)"\s*:)')
 _SEPARATORS = re.compile(rb"[\s,]*")
-_TOKENS = re.compile(rb'"(?:[^"\\]+|\\.)*"|[{}\[\]]', re.DOTALL)
 _START = re.compile(rb'"traceEvents"\s*:\s*\[')
-_CONTROL = re.compile(rb"[\x00-\x1f]")
 _COUNTER = re.compile(rb'"ph"\s*:\s*"C"')
 
 
@@ -193,9 +192,9 @@ class EventReader:
         self._read_header(b"{" + rest.lstrip(b", \r\n\t"))
 
     def _read_header(self, text: bytes) -> None:
-        for repaired in _repairs(text):
+        for attempt in repairs(text):
             try:
-                found = _ANY.decode(repaired)
+                found = _ANY.decode(attempt)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue
             if isinstance(found, dict):
@@ -265,11 +264,13 @@ class EventReader:
             if event := _decoded(self._buffer[self._at : end]):
                 return self._taken(event, end)
         for end in ends:
-            for text, encoding in _repaired(self._buffer[self._at : end]):
+            for text, encoding in repaired(self._buffer[self._at : end]):
                 if event := _decoded(text):
                     self.losses.count("encoding" if encoding else "repaired", self._place())
                     self._at = end
                     return event, text
+        if closed := self._with_closed_string():
+            return closed
         if not ends:
             return None
         self.losses.count("invalid", self._place())
@@ -281,18 +282,23 @@ class EventReader:
         self._at = end
         return event, text
 
+    def _with_closed_string(self) -> tuple[Event, bytes] | None:
+        """The last event of the text, where a backslash at the end of a name has eaten the closing mark."""
+        rest = self._buffer[self._at :]
+        match = EATEN.search(rest)
+        if not match:
+            return None
+        rest = rest[: match.start()] + b"\\" + rest[match.start() :]
+        end = _closing(rest, 0)
+        event = _decoded(rest[:end]) if end else None
+        if event is None:
+            return None
+        self.losses.count("repaired", self._place())
+        self._at += end - 1
+        return event, rest[:end]
+
     def _closing(self) -> int:
-        """Where the object in front ends by its brackets, 0 where it does not."""
-        depth = 0
-        for match in _TOKENS.finditer(self._buffer, self._at, self._at + _MAX_EVENT):
-            token = match[0]
-            if token in (b"{", b"["):
-                depth += 1
-            elif token in (b"}", b"]"):
-                depth -= 1
-                if not depth:
-                    return match.end()
-        return 0
+        return _closing(self._buffer, self._at)
 
     def _resync(self) -> bool:
         """Skip what is no event; False where no event follows."""
@@ -302,6 +308,20 @@ class EventReader:
             return False
         self._at = between.end()
         return True
+
+
+def _closing(text: bytes, start: int) -> int:
+    """Where the object that begins at `start` ends by its brackets, 0 where it does not."""
+    depth = 0
+    for match in TOKENS.finditer(text, start, start + _MAX_EVENT):
+        token = match[0]
+        if token in (b"{", b"["):
+            depth += 1
+        elif token in (b"}", b"]"):
+            depth -= 1
+            if not depth:
+                return match.end()
+    return 0
 
 
 def _decoded(text: bytes) -> Event | None:
@@ -329,51 +349,3 @@ def _values(text: bytes) -> list[Values]:
         return [event for event in _VALUES.decode(text) if event.ph == "C"]
     except (msgspec.DecodeError, UnicodeDecodeError):
         return []
-
-
-def _repairs(text: bytes) -> Iterator[bytes]:
-    yield text
-    for repaired, _ in _repaired(text):
-        yield repaired
-
-
-def _repaired(text: bytes) -> Iterator[tuple[bytes, bool]]:
-    """Ever bolder repairs of one JSON object, each on top of the former; True where only the encoding was wrong."""
-    encoded = text.decode("utf-8", "replace").encode()
-    if encoded != text:
-        yield encoded, True
-    steps: tuple[Callable[[bytes], bytes], ...] = (_control, _backslashes, _numbers, _commas, _closing_backslash)
-    for step in steps:
-        changed = step(encoded)
-        if changed != encoded:
-            encoded = changed
-            yield encoded, False
-
-
-def _control(text: bytes) -> bytes:
-    return _in_strings(text, lambda inner: _CONTROL.sub(lambda match: b"\\u%04x" % match[0][0], inner))
-
-
-def _backslashes(text: bytes) -> bytes:
-    return re.sub(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})', rb"\\\\", _pairs_kept(text)).replace(b"\x00", b"\\\\")
-
-
-def _pairs_kept(text: bytes) -> bytes:
-    # A NUL cannot stand in the text any more; it holds the place of pairs that are right.
-    return text.replace(b"\\\\", b"\x00")
-
-
-def _closing_backslash(text: bytes) -> bytes:
-    return re.sub(rb'(?<!\\)\\"(?=\s*[,}\]])', rb'\\\\"', text)
-
-
-def _numbers(text: bytes) -> bytes:
-    return re.sub(rb"([:\[,]\s*)[-+]?(?:nan|inf(?:inity)?)(?=\s*[,}\]])", rb"\1null", text, flags=re.IGNORECASE)
-
-
-def _commas(text: bytes) -> bytes:
-    return re.sub(rb",(\s*[}\]])", rb"\1", text)
-
-
-def _in_strings(text: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    return _TOKENS.sub(lambda match: change(match[0]) if match[0][:1] == b'"' else match[0], text)

@@ -27,6 +27,7 @@ _TOLD_BY_CORRELATION = frozenset(("ac2g", "async", "async_cpu_to_gpu", "async_gp
 # Microseconds since 1970 are of this size in our lifetime; smaller ones count from the start of the machine.
 _EPOCHS_US = (10**15, 4 * 10**15)
 _STAMPED_NS = 10**9
+_ZERO = (b"0", b"0.0", b"0.000")
 
 
 class _Reading:
@@ -63,12 +64,13 @@ class _Reading:
             elif phase != "C":
                 self.unknown[phase] += len(group)
 
-    def _complete(self, category: str, events: list[Event]) -> None:
+    def _complete(self, category: str, events: list[Event], zero_is_a_time: bool = False) -> None:
         lower = category.lower()
-        stamped = [event for event in events if bytes(event.ts) not in (b"0", b"0.0", b"0.000")]
-        if len(stamped) < len(events):
-            self._unstamped[category] += [e for e in events if bytes(e.ts) in (b"0", b"0.0", b"0.000")]
-            events = stamped
+        if not zero_is_a_time:
+            stamped = [event for event in events if bytes(event.ts) not in _ZERO]
+            if len(stamped) < len(events):
+                self._unstamped[category] += [event for event in events if bytes(event.ts) in _ZERO]
+                events = stamped
         if not events or category == _WHOLE:
             return
         if lower in WORK:
@@ -120,22 +122,13 @@ class _Reading:
         late, self._unstamped = self._unstamped, defaultdict(list)
         if self.host.last < _STAMPED_NS:
             for category, events in late.items():
-                self._add_unstamped(category, events)
+                self._complete(category, events, zero_is_a_time=True)
             return
         for category, events in late.items():
             table = WORK.get(category.lower(), "host_calls" if category.lower() in CALLS else "ranges")
             length, _ = exact_ns([bytes(event.dur) for event in events])
             columns = {"start": length * 0, "end": length}
             self.builder.reject(table, "no time stamp", columns, np.arange(len(events)))
-
-    def _add_unstamped(self, category: str, events: list[Event]) -> None:
-        lower = category.lower()
-        if lower in WORK:
-            self.device.add(WORK[lower], events)
-        elif lower in CALLS:
-            self.host.calls(events)
-        elif category != _WHOLE and lower != _DRAWN_ON_DEVICE:
-            self.host.ranges(category, events)
 
     def _launchers(self) -> Launchers:
         ids, rows, names = self.builder.column("host_calls", "correlation", "thread", "name")
