@@ -60,7 +60,7 @@ _CAUSE_COLOURS: dict[str, tuple[str, str, Pattern]] = {
     "stream dependency": ("#4A78B5", "#5F93D3", "solid"),
     "device busy elsewhere": ("#62A0C8", "#6FB2DC", "solid"),
     "queue latency": ("#88CCEE", "#88CCEE", "solid"),
-    "unattributed": ("#B4B8BE", "#6A7079", "hatch"),
+    "unattributed": ("#D9DCE1", "#5A6069", "hatch"),
 }
 # What is neither a kernel category nor a cause. Structure is grey; calls that cause idle time have the cause's ink.
 _OTHERS: tuple[Ink, ...] = (

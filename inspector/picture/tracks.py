@@ -129,7 +129,9 @@ def _add_threads(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
     counts = {table: _counts(trace, table, "thread", size) for table in HOST_TABLES}
     total = sum(counts.values(), np.zeros(size, np.int64))
     lone = np.flatnonzero(trace["series"]["device"] < 0)
-    for process in np.lexsort((processes["pid"], processes["rank"])).tolist():
+    # In the order of ranks, those that launch work before those that do not.
+    launching = np.bincount(threads["process"], weights=counts["host_calls"], minlength=len(processes)) > 0
+    for process in np.lexsort((processes["pid"], ~launching, processes["rank"])).tolist():
         group = _process(trace, process)
         mine = np.flatnonzero((threads["process"] == process) & (total > 0)) if size else np.empty(0, np.int64)
         series = lone[trace["series"]["process"][lone] == process]

@@ -77,7 +77,7 @@ def test_a_track_moves_before_another_of_its_group() -> None:
 def test_rows_tile_the_height_and_every_track_is_there_once(
     folded: frozenset[str], pinned: list[str], order: list[str], lanes: int, room: int
 ) -> None:
-    arrangement = Arrangement(folded, tuple(pinned), tuple(order))
+    arrangement = Arrangement(folded, frozenset(pinned), tuple(pinned), tuple(order))
     assert Arrangement.of(arrangement.to_keep()) == arrangement
     made = lay_out(TRACKS, arrangement, lambda _: (lanes, False), 1.0, room)
     for rows, height in ((made.rows, made.height), (made.pinned, made.pinned_height)):
@@ -108,7 +108,7 @@ def test_lanes_lie_inside_their_row_in_order(height: int, lanes: int, brackets: 
 def test_what_was_kept_badly_is_left_out() -> None:
     assert Arrangement.of(None) == Arrangement.of([1]) == Arrangement()
     kept = {"folded": ["a", 3], "pinned": "no", "order": [None, "b"]}
-    assert Arrangement.of(kept) == Arrangement(frozenset(["a"]), (), ("b",))
+    assert Arrangement.of(kept) == Arrangement(frozenset(["a"]), order=("b",))
 
 
 @given(st.integers(0, 10**13), st.integers(10, 10**12), st.integers(120, 4000))

@@ -29,8 +29,6 @@ def paint_headers(painter: QPainter, scene: Scene, theme: Theme) -> None:
         elif row.track is not None:
             _track(painter, scene, theme, row, y, row.track)
         painter.restore()
-    painter.setPen(QColor(theme.tokens.line))
-    painter.drawLine(QPointF(scene.left - 0.5, scene.ruler), QPointF(scene.left - 0.5, scene.height))
     if pinned:
         painter.setPen(QPen(QColor(theme.tokens.edge), 1))
         painter.drawLine(QPointF(0, scene.top - 0.5), QPointF(scene.width, scene.top - 0.5))
@@ -114,6 +112,7 @@ def _track(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int, trac
         _chevron(painter, sign.x(), sign.y(), scene.scale, row.folded, tokens.muted)
     painter.setPen(QColor(tokens.line))
     painter.drawLine(QPointF(0, y + row.height - 0.5), QPointF(scene.left, y + row.height - 0.5))
+    painter.drawLine(QPointF(scene.left - 0.5, y), QPointF(scene.left - 0.5, y + row.height))
 
 
 def _texts(scene: Scene, track: Track) -> tuple[str, str]:
@@ -128,8 +127,17 @@ def _texts(scene: Scene, track: Track) -> tuple[str, str]:
     value = samples.at(scene.time(scene.pointer[0])) if over and scene.pointer is not None else samples.top
     if value != value:
         return track.title, track.note
-    text = f"{units.three_digits(value)} {track.note}".strip()
+    text = quantity(value, track.note)
     return short(track.title), text if over else f"max {text}"
+
+
+def quantity(value: float, unit: str) -> str:
+    """A counter's value with its unit: bytes as data sheets give them, the rest in thousands where it is large."""
+    if unit in ("bytes", "B"):
+        return units.size(value)
+    if unit in ("bytes/s", "B/s"):
+        return units.rate(value)
+    return f"{units.count(value) if abs(value) >= 10_000 else units.three_digits(value)} {unit}".strip()
 
 
 def _chevron(painter: QPainter, x: float, y: float, scale: float, folded: bool, colour: str) -> None:

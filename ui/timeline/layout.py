@@ -12,7 +12,8 @@ from inspector.picture.tracks import Group, Track, Tracks
 GROUP_HEIGHT = 24
 _HEIGHTS = {"busy": 36, "causes": 20, "counter": 36}
 _LANE_HEIGHTS = {"stream": 16, "iterations": 16, "calls": 13, "ranges": 13, "os": 13, "profiler": 13}
-_MOST = 208  # a track does not get taller; its lanes get thinner instead, and nothing is hidden
+# A track does not get taller than this or half the room; its lanes get thinner instead, and nothing is hidden.
+_MOST = 208
 _ROOMY = 1.6
 BRACKET_HEIGHT = 5
 PADDING = 3
@@ -20,11 +21,12 @@ PADDING = 3
 
 @dataclass(frozen=True)
 class Arrangement:
-    """How the user likes the tracks of one trace: folded tracks and groups, pinned tracks in their order, and the order
-    of those that were moved. All by identity.
+    """How the user likes the tracks of one trace: folded tracks and groups, those at full height whatever their lanes
+    need, pinned tracks in their order, and the order of those that were moved. All by identity.
     """
 
     folded: frozenset[str] = frozenset()
+    full: frozenset[str] = frozenset()
     pinned: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
 
@@ -38,15 +40,21 @@ class Arrangement:
             for key, value in kept.items()
             if isinstance(value, list)
         }
-        return cls(frozenset(lists.get("folded", ())), lists.get("pinned", ()), lists.get("order", ()))
+        folded, full = frozenset(lists.get("folded", ())), frozenset(lists.get("full", ()))
+        return cls(folded, full, lists.get("pinned", ()), lists.get("order", ()))
 
     def to_keep(self) -> dict[str, list[str]]:
         """JSON values for `of`."""
-        return {"folded": sorted(self.folded), "pinned": list(self.pinned), "order": list(self.order)}
+        sets = {"folded": sorted(self.folded), "full": sorted(self.full)}
+        return {**sets, "pinned": list(self.pinned), "order": list(self.order)}
 
     def toggle_fold(self, identity: str) -> Arrangement:
         """Fold or unfold a track or a group."""
         return replace(self, folded=self.folded ^ {identity})
+
+    def toggle_full(self, identity: str) -> Arrangement:
+        """Give every lane of a track its full height, or no more than is usual."""
+        return replace(self, full=self.full ^ {identity}, folded=self.folded - {identity})
 
     def toggle_pin(self, identity: str) -> Arrangement:
         """Pin a track under the ruler, or let it go."""
@@ -138,13 +146,14 @@ def lay_out(
 
     Where less than `room` pixels are needed, tracks get up to _ROOMY times as high.
     """
-    made = _laid_out(tracks, arrangement, lanes, scale, 1.0)
+    most = max(_MOST, int(room / scale) // 2)
+    made = _laid_out(tracks, arrangement, lanes, scale, 1.0, most)
     needed = made.height + made.pinned_height
     if needed >= room:
         return made
     bars = sum(row.height for row in made.rows if row.group is not None)
     stretch = min((room - bars) / max(needed - bars, 1), _ROOMY)
-    return _laid_out(tracks, arrangement, lanes, scale, stretch)
+    return _laid_out(tracks, arrangement, lanes, scale, stretch, most)
 
 
 def _laid_out(
@@ -153,10 +162,12 @@ def _laid_out(
     lanes: Callable[[Track], tuple[int, bool]],
     scale: float,
     stretch: float,
+    most: int,
 ) -> Layout:
     def height(track: Track) -> int:
         folded = track.identity in arrangement.folded
-        return int(track_height(track, *lanes(track), folded=folded) * scale * (1 if folded else stretch))
+        limit = None if track.identity in arrangement.full else most
+        return int(track_height(track, *lanes(track), folded, limit) * scale * (1 if folded else stretch))
 
     known = {track.identity: track for track in tracks.tracks}
     pinned: list[Row] = []
@@ -189,8 +200,8 @@ def _laid_out(
     return Layout(tuple(pinned), tuple(rows), pinned_height, top)
 
 
-def track_height(track: Track, lanes: int, brackets: bool, folded: bool = False) -> int:
-    """Height of a track in unscaled pixels. Folded, its lanes share the height of one."""
+def track_height(track: Track, lanes: int, brackets: bool, folded: bool, most: int | None) -> int:
+    """Height of a track in unscaled pixels, `most` at most. Folded, its lanes share the height of one."""
     if track.kind in _HEIGHTS:
         return _HEIGHTS[track.kind] if not folded else 12
     lane = _LANE_HEIGHTS[track.kind]
@@ -198,7 +209,8 @@ def track_height(track: Track, lanes: int, brackets: bool, folded: bool = False)
     if folded:
         return lane // 2 + 4 + 2 * PADDING
     least = 24 if track.kind == "stream" else 20
-    return min(max(lane * max(lanes, 1) + bracket + 2 * PADDING, least), _MOST)
+    wanted = max(lane * max(lanes, 1) + bracket + 2 * PADDING, least)
+    return wanted if most is None else min(wanted, most)
 
 
 def lane_spans(row: Row, lanes: int, brackets: bool, scale: float) -> list[tuple[int, int]]:

@@ -46,6 +46,8 @@ def menu_for(view: Commands, hit: Hit | None, identity: str) -> QMenu:
         track = any(identity == name for name, _ in view.track_choices())
         if track:
             menu.addAction("Unpin track" if pinned else "Pin track", lambda: _pin(view, identity))
+            full = "Usual height" if identity in view.arrangement.full else "Full height"
+            menu.addAction(full, lambda: view.arrange(view.arrangement.toggle_full(identity)))
         menu.addAction("Unfold" if folded else "Fold", lambda: view.arrange(view.arrangement.toggle_fold(identity)))
     menu.addAction("Unfold all", lambda: view.arrange(view.arrangement.unfolded()))
     menu.addAction("Original order", lambda: view.arrange(view.arrangement.unordered()))

@@ -41,11 +41,11 @@ class _Colours:
     packed: npt.NDArray[np.uint32]
     surface: int
     line: int
-    muted: int
+    edge: int
 
 
 @lru_cache(maxsize=4)
-def _colours(scheme: Scheme, surface: str, line: str, muted: str) -> _Colours:
+def _colours(scheme: Scheme, surface: str, line: str, edge: str) -> _Colours:
     return _Colours(
         scheme,
         screen.Shades.of(scheme, surface),
@@ -53,7 +53,7 @@ def _colours(scheme: Scheme, surface: str, line: str, muted: str) -> _Colours:
         np.array([screen.packed(entry.colour(scheme)) for entry in INKS], np.uint32),
         screen.packed(surface),
         screen.packed(line),
-        screen.packed(muted),
+        screen.packed(edge),
     )
 
 
@@ -68,7 +68,7 @@ class TrackPainter:
         """One frame; `ratio` device pixels to a unit."""
         tokens = self._theme.tokens
         scheme: Scheme = "dark" if self._theme.dark else "light"
-        colours = _colours(scheme, tokens.surface, tokens.line, tokens.muted)
+        colours = _colours(scheme, tokens.surface, tokens.line, tokens.edge)
         rows = [(row, y) for row, y in scene.rows() if row.track is not None]
         width = scene.width - scene.left
         height = scene.height - scene.ruler
@@ -234,7 +234,7 @@ class _Frame:
             block[:] = line
             inks = np.where(shown.touched[first + number], shown.ink[first + number], 255)
             if chosen is None and np.isin(inks, _DOTTED + _HATCHED).any():
-                screen.textured(block, inks, _DOTTED, _HATCHED, self.colours.muted)
+                screen.textured(block, inks, _DOTTED, _HATCHED, self.colours.edge)
             self._edges(block, made.long[number])
 
     def _edges(self, block: Pixels, long: LongEvents) -> None:

@@ -18,6 +18,7 @@ from ui.inks import fill
 from ui.theme import GRID, Theme
 
 HEIGHT = 168
+_ROOM_FOR_HINT = 560
 _LEFT = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine)
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine)
 
@@ -31,6 +32,8 @@ class Panel(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._shown: Details | RangeStatistics | None = None
+        self._most = theme.px(HEIGHT)
+        self._wanted = self._hint = True
         self._lines: list[tuple[QRectF, int, str]] = []
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setMouseTracking(True)
@@ -38,14 +41,28 @@ class Panel(QWidget):
         theme.changed.connect(self.updateGeometry)
 
     def sizeHint(self) -> QSize:
-        """High enough for what it shows; a line while that is nothing."""
-        return QSize(600, self._theme.px(HEIGHT if self._shown is not None else 28))
+        """High enough for what it shows, no higher than its share of the room; a line while it shows nothing."""
+        return QSize(600, min(self._theme.px(HEIGHT), self._most) if self._shown is not None else self._theme.px(28))
+
+    def set_room(self, height: int) -> None:
+        """Take no more than a share of a view of that height, and nothing for a hint where there is little."""
+        self._most = max(height * 2 // 5, self._theme.px(88))
+        self._hint = height >= self._theme.px(_ROOM_FOR_HINT)
+        self._shape()
+
+    def _shape(self) -> None:
+        self.setVisible(self._wanted and (self._shown is not None or self._hint))
+        self.updateGeometry()
+
+    def toggle(self) -> None:
+        """Show or hide it, whatever it has to show."""
+        self._wanted = not self._wanted
+        self._shape()
 
     def show_answer(self, shown: Details | RangeStatistics | None) -> None:
         """Show details of a record, statistics of a range, or the sentence that says how to get them."""
-        if (self._shown is None) != (shown is None):
-            self.updateGeometry()
         self._shown = shown
+        self._shape()
         rows = self.rows()
         self.setAccessibleDescription("" if rows is None else rows.text(" "))
         self.update()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from PySide6.QtCore import QPoint
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from inspector.picture.palette import INKS
@@ -246,7 +247,8 @@ class Timeline(Commands):
         trace = self.session.trace
         if trace is not None:
             # As much as is left when the panel is open, so that rows keep their heights when it opens.
-            used = self.overview.height() + self.canvas.scene.ruler + self.theme.px(PANEL_HEIGHT)
+            panel = min(self.theme.px(PANEL_HEIGHT), self.height() * 2 // 5)
+            used = self.overview.height() + self.canvas.scene.ruler + panel
             room = self.content.height() - used
             lanes, scale = self.canvas.scene.lanes, self.theme.scale
             self.canvas.set_layout(lay_out(trace.index(Tracks), self.arrangement, lanes, scale, room))
@@ -255,6 +257,11 @@ class Timeline(Commands):
         trace = self.session.trace
         if trace is not None:
             self.arrange(self.arrangement.moved(trace.index(Tracks).tracks, identity, before))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The panel keeps to its share."""
+        super().resizeEvent(event)
+        self.panel.set_room(self.height())
 
     def _resized(self) -> None:
         self._lay_out()
@@ -272,7 +279,7 @@ class Timeline(Commands):
 
     def toggle_details(self) -> None:
         """Show or hide the panel below."""
-        self.panel.setVisible(self.panel.isHidden())
+        self.panel.toggle()
 
     def escape(self) -> bool:
         """End a drag or the search; False when there was neither."""
