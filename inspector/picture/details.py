@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from inspector import units
 from inspector.analysis.busy import Busy, busy
 from inspector.analysis.categories import CATEGORIES, Categories
@@ -12,11 +14,12 @@ from inspector.analysis.causes import CAUSES, EXPLANATIONS, Causes
 from inspector.analysis.gaps import Gaps
 from inspector.analysis.iterations import Iterations
 from inspector.analysis.kernels import KernelRow, kernels
-from inspector.analysis.rollup import idle_by_cause, next_names
-from inspector.picture.labels import moment
+from inspector.analysis.rollup import idle_by_cause
+from inspector.picture.labels import moment, short
 from inspector.picture.navigate import launch_of, launched_by
 from inspector.trace.schema import RANGE_KINDS, WORK_TABLES
 from inspector.trace.selection import Window
+from inspector.trace.work import DeviceWork, Work
 
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
@@ -47,11 +50,16 @@ def _span(start: int, end: int) -> list[Fact]:
 
 
 def details(trace: Trace, source: str, row: int, device: int = -1) -> Details:
-    """All that the trace says of a record; sources as in `rows.Lane`, `device` for busy spans and causes."""
+    """All that the trace says of a record; sources as in `rows.Lane` or 'gaps' (row of DeviceGaps).
+
+    `device` is the row of devices of causes and gaps.
+    """
     if source in WORK_TABLES:
         return _work(trace, source, row)
     if source == "causes":
         return _cause(trace, device, row)
+    if source == "gaps":
+        return _gap(trace, device, row)
     if source == "iterations":
         return _iteration(trace, row)
     if source == "graph launch":
@@ -146,9 +154,45 @@ def _cause(trace: Trace, device: int, row: int) -> Details:
         facts.append(Fact("return latency", "the wait was over; the host had not come back yet"))
     length = int(gaps.end[gap] - gaps.start[gap])
     facts.append(Fact("whole gap", units.time(length), f"{units.exact(length)} ns"))
-    following = int(next_names(trace, device)[gap])
-    facts.append(Fact("next work", trace.names[following] if following >= 0 else "none"))
+    facts.append(Fact("next work", _name_of(trace, _work_at(trace, device, int(gaps.next[gap])))))
     return Details(f"idle: {cause}", "idle gap", tuple(facts))
+
+
+def _gap(trace: Trace, device: int, row: int) -> Details:
+    slices, gaps = trace.index(Causes).devices[device], trace.index(Gaps).devices[device]
+    facts = _span(int(gaps.start[row]), int(gaps.end[row]))
+    mine = np.flatnonzero(slices.gap == row)
+    length = (slices.end - slices.start)[mine]
+    totals = {cause: int(length[slices.cause[mine] == cause].sum()) for cause in np.unique(slices.cause[mine]).tolist()}
+    ranked = sorted(totals, key=lambda cause: -totals[cause])
+    facts.extend(Fact(CAUSES[cause], units.time(totals[cause]), f"{units.exact(totals[cause])} ns") for cause in ranked)
+    threads = slices.thread[mine][slices.thread[mine] >= 0]
+    if len(threads):
+        facts.append(Fact("late thread", trace.thread_name(int(threads[0]))))
+    before, after = _work_at(trace, device, int(gaps.previous[row])), _work_at(trace, device, int(gaps.next[row]))
+    facts.append(Fact("work before", _name_of(trace, before)))
+    facts.append(Fact("work after", _name_of(trace, after)))
+    found = trace.index(Iterations)
+    if len(found) and len(after) and (iteration := int(found.of_work(trace, after)[0])) >= 0:
+        facts.append(Fact("iteration", str(int(found.number[iteration]))))
+    facts.append(Fact("device", trace.device_name(device)))
+    if ranked:
+        facts.append(Fact("why", EXPLANATIONS[CAUSES[ranked[0]]]))
+    mostly = "mostly " if len(ranked) > 1 else ""
+    return Details(f"idle: {mostly}{CAUSES[ranked[0]]}" if ranked else "idle", "gap", tuple(facts))
+
+
+def _work_at(trace: Trace, device: int, position: int) -> DeviceWork:
+    """One record of a device's work, alone; empty for -1."""
+    work = trace.index(Work).devices[device]
+    one = slice(position, position + 1) if position >= 0 else slice(0, 0)
+    return DeviceWork(device, work.start[one], work.end[one], work.table[one], work.row[one], work.stream[one])
+
+
+def _name_of(trace: Trace, work: DeviceWork) -> str:
+    if not len(work):
+        return "none"
+    return short(trace.names[int(trace[WORK_TABLES[int(work.table[0])]]["name"][work.row[0]])])
 
 
 def _iteration(trace: Trace, row: int) -> Details:

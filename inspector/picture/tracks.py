@@ -113,7 +113,7 @@ def _process(trace: Trace, process: int) -> str:
 
 
 def _memory_note(trace: Trace, device: int) -> str:
-    memory = int(trace["devices"].get("memory", -1)[device])
+    memory = int(trace["devices"].get("memory")[device])
     return f"{memory / 2**30:.0f} GiB" if memory > 0 else ""
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
+from inspector.analysis.causes import CAUSES
 from inspector.analysis.gaps import Gaps
 from inspector.picture.details import details, range_statistics
 from inspector.picture.navigate import (
@@ -123,6 +124,15 @@ def test_details_of_a_gap_say_why() -> None:
     assert facts["whole gap"].exact == "5,000 ns"
     assert "waited for the GPU" in facts["why"].text
     assert facts["duration"].exact == "3,000 ns"
+
+
+@given(traces())
+def test_the_causes_of_a_gap_add_up_to_it(trace: Trace) -> None:
+    for device, gaps in enumerate(trace.index(Gaps).devices):
+        for row in range(len(gaps)):
+            facts = {fact.label: fact for fact in details(trace, "gaps", row, device).facts}
+            parts = [int(facts[cause].exact.split()[0].replace(",", "")) for cause in CAUSES if cause in facts]
+            assert sum(parts) == gaps.end[row] - gaps.start[row]
 
 
 def test_a_range_adds_up() -> None:

@@ -37,6 +37,7 @@ def paint_overlay(painter: QPainter, scene: Scene, theme: Theme) -> None:
         _range(painter, scene, theme, scene.selection.window, theme.tokens.accent)
     if scene.dragged is not None:
         _range(painter, scene, theme, scene.dragged, theme.tokens.doubt if scene.zooming else theme.tokens.accent)
+    _late(painter, scene, theme)
     _arrows(painter, scene, theme)
     accent = QColor(theme.tokens.accent)
     for linked in scene.linked:
@@ -111,6 +112,22 @@ def _iteration(painter: QPainter, scene: Scene, theme: Theme) -> None:
     for row in (found.number == number).nonzero()[0].tolist():
         left, right = scene.x(int(found.start[row])), scene.x(int(found.end[row]))
         painter.fillRect(QRectF(left, scene.ruler, right - left, scene.height), wash)
+
+
+def _late(painter: QPainter, scene: Scene, theme: Theme) -> None:
+    """The time of a selected gap on the tracks of the thread that was late."""
+    if scene.selected is None or not scene.late:
+        return
+    wash = QColor(theme.tokens.accent)
+    wash.setAlpha(46)
+    left, right = scene.x(scene.selected.start), scene.x(scene.selected.end)
+    for row, y in scene.rows():
+        if row.identity in scene.late:
+            painter.save()
+            low = scene.ruler if row in scene.layout.pinned else scene.top
+            painter.setClipRect(QRectF(scene.left, low, scene.width - scene.left, scene.height - low))
+            painter.fillRect(QRectF(left, y, max(right - left, 1), row.height), wash)
+            painter.restore()
 
 
 def _arrows(painter: QPainter, scene: Scene, theme: Theme) -> None:

@@ -14,7 +14,7 @@ from inspector import units
 from inspector.analysis.causes import CAUSES, Causes
 from inspector.analysis.iterations import Iterations
 from inspector.picture import screen
-from inspector.picture.labels import fit
+from inspector.picture.labels import fit, short
 from inspector.picture.palette import INKS, ink, text_on
 from inspector.picture.palette import Theme as Scheme
 from inspector.picture.timeline import LongEvents, Picture, TrackPicture
@@ -62,7 +62,7 @@ class TrackPainter:
 
     def __init__(self, theme: Theme) -> None:
         self._theme = theme
-        self._elided: dict[tuple[str, int, int], str] = {}
+        self._elided: dict[tuple[tuple[str, ...], int, int], str] = {}
 
     def paint(self, painter: QPainter, scene: Scene, ratio: float) -> None:
         """One frame; `ratio` device pixels to a unit."""
@@ -137,9 +137,9 @@ class TrackPainter:
         for at in np.flatnonzero(right - left >= _LABEL_PX * scene.scale).tolist():
             position = int(long.at[at])
             kind = int(lane.pyramid.kind[position])
-            text = label(scene.trace, made, lane.source(position), int(lane.row[position]))
+            texts = labels(scene.trace, made, lane.source(position), int(lane.row[position]))
             room = float(right[at] - left[at]) - 8
-            shown = self._fitted(text, room, metrics, painter.font())
+            shown = self._fitted(texts, room, metrics, painter.font())
             if not shown:
                 continue
             greyed = long.wanted is not None and not long.wanted[at]
@@ -147,13 +147,18 @@ class TrackPainter:
             place = QRectF(float(left[at]) + 4, top, room + 2, height)
             painter.drawText(place, int(Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), shown)
 
-    def _fitted(self, text: str, room: float, metrics: QFontMetricsF, font: QFont) -> str:
-        key = (text, int(room), font.pixelSize())
+    def _fitted(self, texts: tuple[str, ...], room: float, metrics: QFontMetricsF, font: QFont) -> str:
+        key = (texts, int(room), font.pixelSize())
         found = self._elided.get(key)
         if found is None:
             if len(self._elided) > 20_000:
                 self._elided.clear()
-            found = self._elided[key] = fit(text, lambda form: metrics.horizontalAdvance(form) <= room)
+
+            def fits(form: str) -> bool:
+                return metrics.horizontalAdvance(form) <= room
+
+            whole = next((text for text in texts[:-1] if fits(text)), "")
+            found = self._elided[key] = whole or fit(texts[-1], fits)
         return found
 
 
@@ -278,13 +283,17 @@ def _nothing(row: Row) -> str:
     return texts.get(row.track.kind, "")
 
 
-def label(trace: Trace, made: TrackPicture, source: str, row: int) -> str:
-    """What is written on a record."""
+def labels(trace: Trace, made: TrackPicture, source: str, row: int) -> tuple[str, ...]:
+    """What is written on a record, from the fullest to the shortest, which may be cut."""
     if source == "causes":
         slices = trace.index(Causes).devices[made.track.key]
-        return f"{CAUSES[int(slices.cause[row])]} {units.time(int(slices.end[row] - slices.start[row]))}"
+        cause, time = CAUSES[int(slices.cause[row])], units.time(int(slices.end[row] - slices.start[row]))
+        host = int(slices.host[row])
+        more = (f"{cause} · {short(trace.names[host])} · {time}",) if host >= 0 else ()
+        return (*more, f"{cause} {time}", cause)
     if source == "iterations":
-        return str(int(trace.index(Iterations).number[row]))
-    if source in trace.tables:
-        return trace.names[int(trace[source]["name"][row])]
-    return ""
+        found = trace.index(Iterations)
+        number, kind = str(int(found.number[row])), found.kind(row)
+        requests = f"{number} · {int(found.context[row])} context, {int(found.generation[row])} generation"
+        return (requests, number) if kind else (number,)
+    return (trace.names[int(trace[source]["name"][row])] if source in trace.tables else "",)

@@ -126,7 +126,7 @@ class Panel(QWidget):
             facts = details.facts[first : first + per_column]
             labels = max(metrics.horizontalAdvance(fact.label) for fact in facts) + self._theme.px(12)
             texts = [fact.text + (f"   {fact.exact}" if fact.exact else "") for fact in facts]
-            room = min(max(metrics.horizontalAdvance(text) for text in texts) + 4, self._theme.px(420))
+            room = min(max(metrics.horizontalAdvance(text) for text in texts) + 4, self._theme.px(560))
             room = min(room, max(self.width() - x - labels - 8, 40))
             for at, fact in enumerate(facts):
                 y = top + at * line
@@ -146,10 +146,13 @@ class Panel(QWidget):
         span = found.busy.span_ns
         top = self._title(painter, f"Range of {units.time(found.window.length)}", found.name)
         pad = self._theme.px(GRID * 1.5)
-        column = self._theme.px(150)
+        # Below each other, or side by side where the panel is low.
+        step, low = self._theme.px(56), self.height() - top < self._theme.px(112)
+        column = self._theme.px(270 if low else 150)
         self._figure(painter, pad, top, units.share(found.busy.busy_ns, span), f"busy {units.time(found.busy.busy_ns)}")
         idle = f"idle in {units.exact(found.busy.gaps)} gaps"
-        self._figure(painter, pad, top + self._theme.px(56), units.time(found.busy.idle_ns), idle)
+        x, y = (pad + column / 2, top) if low else (pad, top + step)
+        self._figure(painter, x, y, units.time(found.busy.idle_ns), idle)
         room = self.width() - column - 3 * pad
         causes = [
             (cause, time, units.share(time, found.busy.idle_ns), cause_ink(CAUSES.index(cause)), -1)

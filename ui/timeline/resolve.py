@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from inspector.analysis.causes import Causes
+from inspector.analysis.gaps import Gaps
 from inspector.picture.navigate import place_of
 from inspector.picture.rows import TrackRows
-from inspector.picture.timeline import Hit, find, hit
-from inspector.picture.tracks import Kind, Track, Tracks
+from inspector.picture.timeline import Hit, find
+from inspector.picture.tracks import HOST_TABLES, Track, Tracks
 from inspector.trace.selection import Selection
 from inspector.trace.trace import Trace
 
@@ -17,7 +19,7 @@ def resolve(trace: Trace, selection: Selection) -> Hit | None:
     if selection.table is not None and selection.row is not None:
         return record(trace, selection.table, selection.row)
     if selection.gap is not None and selection.device is not None:
-        return _first(trace, "causes", selection.device, selection.gap)
+        return _gap(trace, selection.device, selection.gap)
     return None
 
 
@@ -32,16 +34,24 @@ def record(trace: Trace, table: str, row: int) -> Hit | None:
     return found or Hit(track, 0, table, row, start, end, 0)
 
 
-def _first(trace: Trace, kind: Kind, key: int, start: int) -> Hit | None:
-    """The record that begins at `start` in the only lane of a track."""
-    track = _track(trace, kind, key)
-    content = None if track is None else trace.index(TrackRows).ready(track)
-    if track is None or content is None or not content.lanes:
+def late_thread(trace: Trace, selected: Hit | None) -> list[Track]:
+    """Tracks of the host thread that kept the device waiting in a selected gap; none for anything else."""
+    if selected is None or selected.source != "gaps":
+        return []
+    slices = trace.index(Causes).devices[selected.track.key]
+    threads = slices.thread[(slices.gap == selected.row) & (slices.thread >= 0)]
+    kinds = HOST_TABLES.values()
+    tracks = trace.index(Tracks).tracks
+    return [track for track in tracks if track.kind in kinds and len(threads) and track.key == int(threads[0])]
+
+
+def _gap(trace: Trace, device: int, start: int) -> Hit | None:
+    """The gap that begins at `start`, over the strip of causes; None until that was made."""
+    track = next((each for each in trace.index(Tracks).tracks if (each.kind, each.key) == ("causes", device)), None)
+    if track is None or trace.index(TrackRows).ready(track) is None:
         return None
-    lane = content.lanes[0]
-    at = int(np.searchsorted(lane.pyramid.start, start))
-    return hit(track, 0, lane, at) if at < len(lane) and int(lane.pyramid.start[at]) == start else None
-
-
-def _track(trace: Trace, kind: Kind, key: int) -> Track | None:
-    return next((track for track in trace.index(Tracks).tracks if track.kind == kind and track.key == key), None)
+    gaps = trace.index(Gaps).devices[device]
+    at = int(np.searchsorted(gaps.start, start))
+    if at >= len(gaps) or int(gaps.start[at]) != start:
+        return None
+    return Hit(track, 0, "gaps", at, start, int(gaps.end[at]), 0)

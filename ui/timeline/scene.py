@@ -25,7 +25,8 @@ _NEAR_PX = 3.0
 class Scene:
     """Changed by the view between frames, read by the painters. Pixels are those of the canvas.
 
-    `pictures` are the newest answers; `waiting` the tracks whose picture is being made for the first time.
+    `pictures` are the newest answers; `waiting` the tracks whose picture is being made for the first time,
+    `late` those of the host thread that a selected gap waited for.
     """
 
     trace: Trace | None = None
@@ -47,6 +48,7 @@ class Scene:
     current: str = ""
     dropping: str | None = None
     waiting: frozenset[str] = field(default_factory=frozenset)
+    late: set[str] = field(default_factory=set)
 
     @property
     def left(self) -> int:

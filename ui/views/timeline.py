@@ -32,10 +32,10 @@ from ui.timeline.commands import Commands
 from ui.timeline.layout import Arrangement, lay_out
 from ui.timeline.menu import menu_for
 from ui.timeline.overview import OverviewStrip
-from ui.timeline.painter import label
+from ui.timeline.painter import labels
 from ui.timeline.panel import HEIGHT as PANEL_HEIGHT
 from ui.timeline.panel import Panel
-from ui.timeline.resolve import record, resolve
+from ui.timeline.resolve import late_thread, record, resolve
 from ui.timeline.searchbar import SearchBar
 from ui.timeline.tip import tip
 from ui.views.view import Host, Need
@@ -196,8 +196,9 @@ class Timeline(Commands):
             self._asking.ask("partners", partners_question(trace, selection.table, selection.row))
         else:
             self._asking.drop("partners")
+        self._show_late_thread(trace)
         source, row = (scene.selected.source, scene.selected.row) if scene.selected is not None else ("", -1)
-        device = scene.selected.track.key if source == "causes" and scene.selected is not None else self.session.device
+        device = scene.selected.track.key if source == "gaps" and scene.selected is not None else self.session.device
         question = panel_question(trace, selection, device, source, row)
         if question is None:
             self._asking.drop("panel")
@@ -205,6 +206,15 @@ class Timeline(Commands):
         else:
             self._asking.ask("panel", question)
         self.canvas.update()
+
+    def _show_late_thread(self, trace: Trace) -> None:
+        """Of a gap, bring the host thread that was late into view beside it."""
+        scene = self.canvas.scene
+        late = late_thread(trace, scene.selected)
+        scene.late = {track.identity for track in late}
+        if scene.selected is not None and late:
+            self.canvas.scroll_to(late[0].identity)
+            self.canvas.scroll_to(scene.selected.track.identity)
 
     def _marks_changed(self) -> None:
         self.canvas.scene.marks = self.session.marks
@@ -319,7 +329,7 @@ class Timeline(Commands):
                     for at in range(inside.start, inside.stop):
                         found = hit(row.track, number, lane, at)
                         title = f"{row.track.title} {row.track.note}"
-                        name = label(trace, made[1], found.source, found.row) or row.track.kind
+                        name = labels(trace, made[1], found.source, found.row)[-1] or row.track.kind
                         length = found.end - found.start
                         yield title, number, INKS[found.ink].name, name, found.start, found.end, length
 
