@@ -18,7 +18,7 @@ import adbc_driver_sqlite.dbapi
 import pyarrow as pa
 
 from inspector.errors import Unreadable
-from inspector.readers.nsys import Batch, Faults, Part, is_export, number_array, read_tables
+from inspector.readers.nsys import Batch, Faults, Part, is_export, read_tables
 from inspector.readers.reader import Report
 from inspector.trace.trace import Trace
 
@@ -26,6 +26,8 @@ NAME = "nsys-sqlite"
 SUFFIXES = (".sqlite", ".sqlite3", ".db")
 
 _MAGIC = b"SQLite format 3\0"
+# SQLite quotes the damaged text in its message, which need not be UTF-8.
+_DAMAGE = (sqlite3.Error, UnicodeDecodeError)
 _BATCH_ROWS = 1 << 16
 _PART_ROWS = 1 << 18
 _MOST_PARTS = 1 << 10
@@ -39,7 +41,7 @@ def sniff(head: bytes, path: Path) -> float:
     try:
         with closing(_connect(path)) as connection:
             return 1.0 if is_export(_table_names(connection)) else 0.0
-    except sqlite3.Error:
+    except _DAMAGE:
         # Damaged beyond its list of tables: `read` says so better than "no trace that this program knows".
         return 0.1
 
@@ -63,7 +65,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _table_names(connection: sqlite3.Connection) -> list[str]:
-    rows = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     return [name.decode(errors="replace") for (name,) in rows]
 
 
@@ -82,10 +84,19 @@ class SqliteSource:
         try:
             with closing(_connect(path)) as connection:
                 for table in _table_names(connection):
-                    rows = connection.execute(f"PRAGMA table_info({_quoted(table)})").fetchall()
-                    self._types[table] = {row[1].decode(errors="replace"): row[2].decode().upper() for row in rows}
-        except sqlite3.Error as error:
+                    self._types[table] = self._columns_of(connection, table)
+        except _DAMAGE as error:
             raise self._unreadable("its list of tables", error) from error
+
+    def _columns_of(self, connection: sqlite3.Connection, table: str) -> dict[str, str]:
+        """Declared type by name."""
+        try:
+            rows = connection.execute(f"PRAGMA table_info({_quoted(table)})").fetchall()
+        except sqlite3.OperationalError as error:
+            # A virtual table that somebody added, whose module is not here.
+            self.faults.add("ignored", f"{table}: {error}")
+            return {}
+        return {name.decode(errors="replace"): kind.decode(errors="replace").upper() for _, name, kind, *_ in rows}
 
     def tables(self) -> Collection[str]:
         """As in Source."""
@@ -112,7 +123,7 @@ class SqliteSource:
                 for which in ("min", "max")
             )
         except sqlite3.OperationalError:
-            return [None]  # a view, or a table without row ids
+            return [None]  # a table without row ids
         if low is None or high is None:
             return []
         # Row ids may be far apart, and to count the rows would read the whole table once more.
@@ -142,11 +153,18 @@ class SqliteSource:
         done = 0
         try:
             for batch in self._through_adbc(query):
+                if any(
+                    "INT" in types[c] and not pa.types.is_integer(b.type)
+                    for c, b in zip(wanted, batch.columns, strict=True)
+                ):
+                    # What ADBC makes of integers among floats or texts is not exact.
+                    break
                 columns_ = dict(zip(wanted, batch.columns, strict=True))
                 yield Batch(table, columns_, batch.num_rows, self.faults)
                 done += batch.num_rows
-            return
-        except (adbc_driver_manager.Error, pa.ArrowException, OSError):
+            else:
+                return
+        except (adbc_driver_manager.Error, pa.ArrowException, OSError, UnicodeDecodeError):
             # Values of several types in one column, or damage, which sqlite3 tells apart.
             pass
         yield from self._through_sqlite3(table, wanted, f"{query} LIMIT -1 OFFSET {done}")
@@ -173,7 +191,7 @@ class SqliteSource:
                 while rows := cursor.fetchmany(_BATCH_ROWS):
                     values = {c: _array(v) for c, v in zip(columns, zip(*rows, strict=True), strict=True)}
                     yield Batch(table, values, len(rows), self.faults)
-        except sqlite3.Error as error:
+        except _DAMAGE as error:
             raise self._unreadable(table, error) from error
 
     def _one(self, table: str, query: str, *expected: type[Exception]) -> int | None:
@@ -183,16 +201,18 @@ class SqliteSource:
                 return found
         except expected:
             raise
-        except sqlite3.Error as error:
+        except _DAMAGE as error:
             raise self._unreadable(table, error) from error
 
-    def _unreadable(self, where: str, error: sqlite3.Error) -> Unreadable:
+    def _unreadable(self, where: str, error: Exception) -> Unreadable:
         return Unreadable(
             f"cannot read {self._path}", f"{where}: {error}", "the file may be damaged; export the report again"
         )
 
 
 def _array(values: Sequence[int | float | bytes | None]) -> pa.Array:
-    if any(isinstance(value, bytes) for value in values):
-        return pa.array([v if v is None or isinstance(v, bytes) else str(v).encode() for v in values], pa.binary())
-    return number_array(values)  # type: ignore[arg-type]
+    kinds = {type(value) for value in values} - {type(None)}
+    if len(kinds) < 2:
+        return pa.array(values)
+    # As texts, which keep every digit of integers among floats.
+    return pa.array([v if v is None or isinstance(v, bytes) else repr(v).encode() for v in values], pa.binary())

@@ -52,7 +52,7 @@ def global_tid(pid: int, tid: int | None = None) -> int:
 
 
 def write(path: Path, tables: Mapping[str, Sequence[Row]]) -> Path:
-    """An SQLite file of these tables; a table's columns are those of its first row, without declared types."""
+    """An SQLite file of these tables; a table has the columns of its first row."""
     with closing(sqlite3.connect(path)) as file:
         for table, rows in tables.items():
             columns = list(rows[0])
@@ -68,7 +68,7 @@ def _declared(rows: Sequence[Row], column: str) -> str:
     values = [row.get(column) for row in rows]
     if any(isinstance(value, str | bytes) for value in values):
         return "TEXT"
-    return "REAL" if any(isinstance(value, float) for value in values) else "INTEGER"
+    return "REAL" if all(isinstance(value, float | None) for value in values) else "INTEGER"
 
 
 def to_folder(source: Path, folder: Path, kind: str) -> Path:

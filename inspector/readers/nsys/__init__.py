@@ -5,7 +5,7 @@ A reader of one storage form gives a `Source`; the mapping of tables is the same
 
 from inspector.readers.nsys.folder import FolderSource, table_files
 from inspector.readers.nsys.read import is_export, read_tables
-from inspector.readers.nsys.source import Batch, Faults, Part, Source, number_array
+from inspector.readers.nsys.source import Batch, Faults, Part, Source
 
 __all__ = [
     "Batch",
@@ -14,7 +14,6 @@ __all__ = [
     "Part",
     "Source",
     "is_export",
-    "number_array",
     "read_tables",
     "table_files",
 ]

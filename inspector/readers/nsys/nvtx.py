@@ -114,7 +114,8 @@ def _payload(batch: Batch) -> npt.NDArray[np.float64]:
         if column in ("uint64Value", "int64Value"):
             whole = batch.ints(column)
             values = whole.view(np.uint64) if column == "uint64Value" else whole
-            far = int(np.count_nonzero(here & ((whole > _EXACT) | (whole < -_EXACT))))
+            low = 0 if column == "uint64Value" else -_EXACT
+            far = int(np.count_nonzero(here & ((whole > _EXACT) | (whole < low))))
             if far:
                 batch.repaired(f"{column}: values over 2^53, rounded to a float", far)
             payload[here] = values[here]

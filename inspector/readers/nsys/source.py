@@ -117,9 +117,11 @@ class Batch:
 
     def null(self, column: str) -> Bool:
         """Where the column holds no number: NULL, not there, or something else."""
-        array = self._numbers(column)
+        array = self._columns.get(column)
         if array is None:
             return np.ones(self._length, bool)
+        if not _is_number(array.type):
+            array = pa.array(_numbers(array), pa.float64())
         if not array.null_count:
             return np.zeros(self._length, bool)
         return cast(Bool, array.is_null().to_numpy(zero_copy_only=False))
@@ -139,9 +141,13 @@ class Batch:
 
     def floats(self, column: str) -> npt.NDArray[np.float64]:
         """The column as float64, NaN for none."""
-        array = self._numbers(column)
+        array = self._columns.get(column)
         if array is None:
             return np.full(self._length, np.nan)
+        if not _is_number(array.type):
+            values = _numbers(array)
+            self._count_wrong(column, array, values)
+            array = pa.array([None if value is None else float(value) for value in values], pa.float64())
         return np.array(pc.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
 
     def codes(self, column: str) -> Codes[int | None]:
@@ -175,59 +181,50 @@ class Batch:
         return [codes.values[row] for row in codes.rows.tolist()]
 
     def _integers(self, column: str) -> pa.Array | None:
-        """The column with floats as integers; one that is no whole number becomes NULL."""
-        array = self._numbers(column)
-        if array is None or not pa.types.is_floating(array.type):
+        """The column as integers; what is no whole number becomes NULL, and stays so."""
+        array = self._columns.get(column)
+        if array is None or pa.types.is_integer(array.type):
             return array
-        whole = [int(v) if v is not None and float(v).is_integer() else None for v in array.to_pylist()]
-        found = number_array(whole)
-        if found.null_count > array.null_count:
-            self.wrong(column, found.null_count - array.null_count)
+        values = [_whole(value) for value in _numbers(array)]
+        self._count_wrong(column, array, values)
+        found = pa.array(values, pa.int64())
         self._columns = {**self._columns, column: found}
         return found
 
-    def _numbers(self, column: str) -> pa.Array | None:
-        array = self._columns.get(column)
-        if array is None or _is_number(array.type):
-            return array
-        array = _plain(array)
-        if _is_number(array.type):
-            return array
-        if pa.types.is_boolean(array.type):
-            return pc.cast(array, pa.int64())
-        if pa.types.is_null(array.type):
-            array = pc.cast(array, pa.int64())
-        else:
-            values = [_number(value) for value in array.to_pylist()]
-            wrong = sum(value is None for value in values) - array.null_count
-            if wrong:
-                self.wrong(column, wrong)
-            array = number_array(values)
-        self._columns = {**self._columns, column: array}
-        return array
-
-
-def number_array(values: Sequence[int | float | None]) -> pa.Array:
-    """An int64 array, float64 when one of the values is a float."""
-    if any(isinstance(value, float) for value in values):
-        return pa.array([None if v is None else float(v) for v in values], pa.float64())
-    return pa.array([None if v is None else _signed(int(v)) for v in values], pa.int64())
+    def _count_wrong(self, column: str, array: pa.Array, values: Sequence[object]) -> None:
+        wrong = sum(value is None for value in values) - array.null_count
+        if wrong:
+            self.wrong(column, wrong)
 
 
 def _signed(value: int) -> int:
     return value - _WRAP if value >= _SIGN else value
 
 
+def _numbers(array: pa.Array) -> list[int | float | None]:
+    """Numbers and texts of numbers; None for anything else."""
+    return [_number(value) for value in _plain(array).to_pylist()]
+
+
 def _number(value: object) -> int | float | None:
     if isinstance(value, bytes):
-        value = value.decode("ascii", "replace")
-    if not isinstance(value, str):
-        return value if isinstance(value, int | float) else None
-    try:
-        number = int(value)
-    except ValueError:
+        text = value.decode("ascii", "replace")
+        try:
+            return int(text)
+        except ValueError:
+            pass
+        try:
+            return float(text)
+        except ValueError:
+            return None
+    return value if isinstance(value, int | float) else None
+
+
+def _whole(value: int | float | None) -> int | None:
+    """A number as a signed 64-bit integer, where it is one."""
+    if value is None or (isinstance(value, float) and not value.is_integer()):
         return None
-    return number if -_SIGN <= number < _WRAP else None
+    return _signed(int(value)) if -_SIGN <= value < _WRAP else None
 
 
 def _is_number(kind: pa.DataType) -> bool:
