@@ -93,7 +93,7 @@ class Builder:
     def add(self, table: str, /, **columns: npt.ArrayLike) -> None:
         """Append rows: one array per column of the schema, of equal length, scalars repeated.
 
-        Optional columns may be left out; rows of a chunk that has none hold 0, NaN or NEVER where another has some.
+        Optional columns may be left out; rows of a chunk without hold the schema's `unknown` where another has them.
         What refers to iterations or requests holds their rows in the order in which they were added. Raises KeyError,
         ValueError.
         """
@@ -197,8 +197,7 @@ class Builder:
                 if part is None:
                     if not column.optional:
                         raise ValueError(f"{table}.{column.name} is not optional")
-                    none = NEVER if column.may_be_never else 0 if column.dtype[0] in "iu" else np.nan
-                    part = np.full(length, none, column.dtype)
+                    part = np.full(length, column.unknown, column.dtype)
                 parts.append(part)
             # One column at a time, so that a big table is never held twice.
             columns[column.name] = np.concatenate(parts, dtype=column.dtype)

@@ -20,8 +20,8 @@ def to_pandas(table: Table | str, trace: Trace) -> pd.DataFrame:
     """One row per row of `table` (a table of `trace`, or the name of one), in order.
 
     Names are categoricals of the texts that occur, missing for none; times that never came are missing (Int64); all
-    else keeps its dtype, and its unit as the schema says (`frame.attrs["units"]`). Raises Missing without pandas, KeyError
-    for a table that the schema has not.
+    else keeps its dtype. `frame.attrs["units"]` gives the units. Raises Missing without pandas, KeyError for a table
+    that the schema has not.
     """
     try:
         import pandas as pd

@@ -9,7 +9,7 @@ import numpy as np
 
 from inspector.trace.names import Names
 from inspector.trace.quality import Quality
-from inspector.trace.schema import SCHEMAS
+from inspector.trace.schema import NEVER, SCHEMAS
 from inspector.trace.table import Array, Table
 from inspector.trace.trace import Trace
 
@@ -34,22 +34,25 @@ def merge(traces: Sequence[Trace]) -> Trace:
     offsets = dict.fromkeys(SCHEMAS, 0)
     used: set[int] = set()
     for source, (trace, shift) in enumerate(zip(traces, shifts, strict=True)):
-        new_names = names.add_all(trace.names.texts)
+        # One more entry at the end answers for -1.
+        new_names = np.append(names.add_all(trace.names.texts), np.int32(-1))
         for note in trace.quality.notes:
             quality.add(note.code, note.text, note.count, note.first)
         for name, table in trace.tables.items():
             if not len(table):
                 continue
             for column in table.schema.columns:
+                if column.optional and column.name != "source" and not any(column.name in t[name] for t in traces):
+                    continue
                 values = table.get(column.name)
                 if column.name == "source":
                     values = np.full(len(table), source, np.int32)
                 elif column.refers == "names":
-                    values = np.where(values >= 0, new_names[values], -1)
+                    values = new_names[values]
                 elif column.refers:
                     values = np.where(values >= 0, values + offsets[column.refers], -1)
                 elif column.may_be_never:
-                    values = np.where(values == np.iinfo(np.int64).min, values, values + shift)
+                    values = np.where(values == NEVER, NEVER, values + shift)
                 elif column.unit == "ns":
                     values = values + shift
                 elif (name, column.name) == ("devices", "number"):
@@ -57,15 +60,12 @@ def merge(traces: Sequence[Trace]) -> Trace:
                 columns[name].setdefault(column.name, []).append(values)
         for name, table in trace.tables.items():
             offsets[name] += len(table)
-    tables = {}
-    for name, parts in columns.items():
-        if parts:
-            merged = {key: np.concatenate(values) for key, values in parts.items()}
-            key = SCHEMAS[name].sorted_by
-            if key is not None:
-                order = np.argsort(merged[key], kind="stable")
-                merged = {k: v[order] for k, v in merged.items()}
-            tables[name] = Table(name, merged)
+    merged = {
+        name: {key: np.concatenate(values) for key, values in parts.items()} for name, parts in columns.items() if parts
+    }
+    for name in merged:
+        _sort(name, merged)
+    tables = {name: Table(name, found) for name, found in merged.items()}
     first = traces[0].info
     info = replace(
         first,
@@ -76,9 +76,31 @@ def merge(traces: Sequence[Trace]) -> Trace:
         start_epoch_ns=base if aligned else None,
         duration_ns=max(trace.info.duration_ns + shift for trace, shift in zip(traces, shifts, strict=True)),
         basis="simulated" if any(trace.info.basis == "simulated" for trace in traces) else first.basis,
-        missing={k: v for k, v in first.missing.items() if not len(tables.get(k, ()))},
+        missing={
+            table: why
+            for trace in reversed(traces)
+            for table, why in trace.info.missing.items()
+            if not len(tables.get(table, ()))
+        },
     )
     return Trace(info, tables, names, quality)
+
+
+def _sort(name: str, tables: dict[str, dict[str, Array]]) -> None:
+    """Sort a table, and let what refers to its rows follow."""
+    key = SCHEMAS[name].sorted_by
+    if key is None:
+        return
+    order = np.argsort(tables[name][key], kind="stable")
+    for column, values in tables[name].items():
+        tables[name][column] = values[order]
+    # One more entry at the end answers for -1.
+    now = np.full(len(order) + 1, -1, np.int32)
+    now[order] = np.arange(len(order))
+    for other, columns in tables.items():
+        for referring in SCHEMAS[other].columns:
+            if referring.refers == name and referring.name in columns:
+                columns[referring.name] = now[columns[referring.name]]
 
 
 def _renumbered(numbers: Array, used: set[int], quality: Quality) -> Array:

@@ -12,7 +12,11 @@ Int = npt.NDArray[np.int64]
 
 
 class Nest(NamedTuple):
-    """For each interval, in the order given: row of the smallest enclosing one (-1 none), and how many enclose it."""
+    """For each interval, in the order given: row of the smallest enclosing one (-1 none), and how many enclose it.
+
+    Where intervals cross: of those open when it starts, the one that started last, and the lowest depth that none of
+    them has.
+    """
 
     parent: npt.NDArray[np.int32]
     depth: npt.NDArray[np.int32]
@@ -54,11 +58,11 @@ def nest(starts: Int, ends: Int) -> Nest:
 
 def innermost(starts: Int, ends: Int) -> Pieces:
     """Who is innermost at every moment: of those open then, the one that started last (ties as in `nest`)."""
-    if len(starts) == 0:
+    order, _, _ = _ordered(starts, ends)
+    order = order[ends[order] > starts[order]]
+    if len(order) == 0:
         return Pieces(np.empty(0, np.int64), np.empty(0, np.int32))
-    order, low, high = _ordered(starts, ends)
-    real = ends[order] > starts[order]
-    order, low, high = order[real], starts[order][real], ends[order][real]
+    low, high = starts[order], ends[order]
     edges = np.unique(np.r_[low, high])
     up, _ = _sorted_nest(low, high)
     # At an edge where something starts, the last that starts there owns it; else the innermost that is still open.

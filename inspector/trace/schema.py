@@ -7,6 +7,7 @@ another table holds its row numbers (`kernels.stream` is a row of `streams`), on
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -16,6 +17,7 @@ class Column:
 
     `optional` ones may be absent from a table. `refers` is "names" or the table whose rows the column holds. In a time
     column that `may_be_never`, NEVER stands where there is no time. Values are in [0, `below`) where that is given.
+    `unknown` stands where a file does not say.
     """
 
     name: str
@@ -26,6 +28,7 @@ class Column:
     refers: str = ""
     may_be_never: bool = False
     below: int = 0
+    unknown: float = 0
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class TableSchema:
         raise KeyError(f"{self.name}.{name}")
 
 
+NEVER = -(2**63)
 RANGE_KINDS: tuple[str, ...] = ("nvtx", "nvtx start/end", "annotation", "operator", "python", "other")
 REJECTIONS: tuple[str, ...] = ("ends before it starts", "outside the session", "no time stamp", "end contradicted")
 
@@ -65,9 +69,9 @@ _RECORDS: tuple[TableSchema, ...] = (
         (
             Column("number", "int32", "", "the number that the file uses, unique in the trace"),
             _NAME,
-            Column("memory", "int64", "bytes", "total device memory; -1 unknown", optional=True),
-            Column("bandwidth", "int64", "bytes/s", "peak DRAM bandwidth; -1 unknown", optional=True),
-            Column("sm_count", "int32", "", "streaming multiprocessors; -1 unknown", optional=True),
+            Column("memory", "int64", "bytes", "total device memory; -1 unknown", optional=True, unknown=-1),
+            Column("bandwidth", "int64", "bytes/s", "peak DRAM bandwidth; -1 unknown", optional=True, unknown=-1),
+            Column("sm_count", "int32", "", "streaming multiprocessors; -1 unknown", optional=True, unknown=-1),
             Column("source", "int32", "", "which of the opened files", optional=True),
         ),
     ),
@@ -171,7 +175,7 @@ _RECORDS: tuple[TableSchema, ...] = (
             _CORRELATION,
             Column("event", "int64", "", "CUDA event"),
             Column("event_sync", "int64", "", "pairs the record with waits for it; 0 none", optional=True),
-            Column("time", "int64", "ns", "completion on the device", optional=True, may_be_never=True),
+            Column("time", "int64", "ns", "completion on the device", optional=True, may_be_never=True, unknown=NEVER),
         ),
     ),
     TableSchema(
@@ -220,7 +224,7 @@ _RECORDS: tuple[TableSchema, ...] = (
             _NAME,
             Column("kind", "int8", "", "index into RANGE_KINDS", below=len(RANGE_KINDS)),
             Column("domain", "int32", "", "name id of the NVTX domain or the category; -1 default", refers="names"),
-            Column("payload", "float64", "", "numeric payload; NaN none", optional=True),
+            Column("payload", "float64", "", "numeric payload; NaN none", optional=True, unknown=math.nan),
             Column("correlation", "int64", "", "external id that links operators to work; 0 none", optional=True),
         ),
         "start",
@@ -358,6 +362,5 @@ TABLES: tuple[TableSchema, ...] = (
     ),
 )
 
-NEVER = -(2**63)
 SCHEMAS: dict[str, TableSchema] = {table.name: table for table in TABLES}
 WORK_TABLES: tuple[str, ...] = ("kernels", "memcpys", "memsets", "graphs")

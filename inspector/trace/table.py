@@ -53,11 +53,12 @@ class Table:
     def __contains__(self, column: str) -> bool:
         return column in self._columns
 
-    def get(self, column: str, default: int = 0) -> Array:
-        """A column, or `default` for every row where it is absent."""
+    def get(self, column: str) -> Array:
+        """A column, or what the schema has for unknown in every row where it is absent."""
         values = self._columns.get(column)
         if values is None:
-            return np.full(self._length, default, self.schema.column(column).dtype)
+            known = self.schema.column(column)
+            return np.full(self._length, known.unknown, known.dtype)
         return values
 
     @property
