@@ -45,18 +45,21 @@ def read(path: Path, report: Report) -> Trace:
 
     Raises Missing when there is no `nsys` here, Unreadable when it fails, Cancelled (the child is ended).
     """
-    stat = path.stat()
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise Unreadable(f"cannot read {path}", error.strerror or str(error), "check the path") from error
     key = hashlib.sha256(f"{path.absolute()}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()[:24]
     cache = platformdirs.user_cache_path("inflight-inspector", appauthor=False) / "nsys"
     folder = cache / key
     if not folder.is_dir():
         program = shutil.which("nsys")
         if program is None:
+            command = shlex.join(_command("nsys", Path(path.name), Path(f"{path.stem}_pqtdir")))
             raise Missing(
                 f"{path.name} can only be read by the nsys program",
                 "nsys is not on this machine's PATH",
-                f"export it where it was recorded with `{shlex.join(_command('nsys', path, _beside(path)))}` "
-                "and open the folder",
+                f"export it where it was recorded with `{command}` and open the folder",
             )
         cache.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(dir=cache, prefix=".part-") as temporary:
@@ -66,12 +69,13 @@ def read(path: Path, report: Report) -> Trace:
                 made.rename(folder)
         _trim(cache, folder)
     os.utime(folder)
-    source = FolderSource(folder)
-    return read_tables(source, path, source.kind, source.size, report)
-
-
-def _beside(path: Path) -> Path:
-    return Path(f"{path.name.removesuffix(path.suffix)}_pqtdir")
+    try:
+        source = FolderSource(folder)
+        return read_tables(source, path, source.kind, source.size, report)
+    except Unreadable:
+        # Not to be met again: the next try exports anew.
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _command(program: str, path: Path, out: Path, json: bool = True) -> list[str]:

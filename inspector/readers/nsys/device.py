@@ -35,7 +35,9 @@ _PAGEABLE = 0
 # Kinds of memory in the export: pageable, pinned, device, array, managed, device static, managed static, unknown.
 _MEMORY_KINDS = np.array([1, 2, 3, 4, 5, 3, 5, 0], np.int8)
 _HOST_MEMORY = (1, 2)
+_UNKNOWN_MEMORY = 7
 _FREED = 1
+_NO_EVENT = 0xFFFFFFFF
 
 
 def correlations(batch: Batch) -> Int:
@@ -105,14 +107,15 @@ def _graphs(batch: Batch, context: Context) -> Sequence[Chunk]:
 
 def _syncs(batch: Batch, context: Context) -> Sequence[Chunk]:
     start, end, unstamped = times(batch)
+    kind, event = batch.ints("syncType"), batch.ints("eventId")
     columns: dict[str, Array] = {
         "start": start,
         "end": end,
         "stream": context.streams(batch, work=False),
-        "kind": np.clip(batch.ints("syncType"), 0, 4).astype(np.int8),
+        "kind": np.where((kind >= 1) & (kind <= 4), kind, 0).astype(np.int8),
         "correlation": correlations(batch),
         "process": context.processes(batch),
-        "event": batch.ints("eventId"),
+        "event": np.where(event == _NO_EVENT, 0, event),
     }
     if "eventSyncId" in batch:
         columns["event_sync"] = batch.ints("eventSyncId")
@@ -134,7 +137,8 @@ def _event_records(batch: Batch, context: Context) -> Sequence[Chunk]:
 
 
 def _allocations(batch: Batch, context: Context) -> Sequence[Chunk]:
-    kind = _MEMORY_KINDS[np.clip(batch.ints("memKind", 7), 0, 7)]
+    code = batch.ints("memKind", _UNKNOWN_MEMORY)
+    kind = _MEMORY_KINDS[np.where((code >= 0) & (code <= _UNKNOWN_MEMORY), code, _UNKNOWN_MEMORY)]
     size = batch.ints("bytes")
     device = context.devices(batch)
     device[np.isin(kind, _HOST_MEMORY)] = -1

@@ -160,10 +160,11 @@ class FolderSource:
 
 
 def table_files(folder: Path) -> dict[str, Path]:
-    """Files of `folder` that hold a table, by its name; empty where it is no folder."""
-    if not folder.is_dir():
+    """Files of `folder` that hold a table, by its name; empty where it is no folder that can be read."""
+    try:
+        files = [path for path in sorted(folder.iterdir()) if path.is_file()]
+    except OSError:
         return {}
-    files = [path for path in sorted(folder.iterdir()) if path.is_file()]
     for suffixes in (_PARQUET, _ARROW):
         if found := {path.name[: -len(path.suffix)]: path for path in files if path.suffix in suffixes}:
             return found

@@ -13,13 +13,11 @@ from inspector.readers.nsys.source import Batch
 from inspector.trace.table import Array
 
 _CALL = ("start", "end", "globalTid", "nameId")
-# CUpti_ActivityOverheadKind, and what the export adds to it.
 _OVERHEADS = {
-    1: "driver compiler",
     2: "driver JIT compilation",
-    3: "buffer flush",
-    4: "instrumentation",
-    5: "resource creation",
+    3: "profiler's buffer flush",
+    4: "profiler's instrumentation",
+    5: "profiler's resource creation",
     6: "module load",
     7: "lazy function load",
     8: "command buffer full",
