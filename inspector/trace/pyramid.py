@@ -60,9 +60,13 @@ class Pyramid:
         votes = np.zeros((len(heads) + 1, len(kinds)), np.int64)
         if len(kinds) == 1:
             votes[:, 0] = before[np.minimum(np.arange(len(heads) + 1) * BLOCK, size)]
-        else:
-            for column, value in enumerate(kinds.tolist()):
-                np.cumsum(np.add.reduceat(np.where(kind == value, length, 0), heads), out=votes[1:, column])
+        elif size:
+            number = np.zeros(256, np.int64)
+            number[kinds] = np.arange(len(kinds))
+            # One pass over the events; sums within a block are far below 2**53, so float64 holds them exactly.
+            cell = np.repeat(np.arange(len(heads)) * len(kinds), BLOCK)[:size] + number[kind]
+            sums = np.bincount(cell, weights=length, minlength=len(heads) * len(kinds))
+            np.cumsum(sums.reshape(-1, len(kinds)).astype(np.int64), axis=0, out=votes[1:])
         return cls(start, before, kind, longest, kinds, votes)
 
     def ends(self, rows: Int | slice) -> Int:

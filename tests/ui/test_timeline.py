@@ -377,6 +377,14 @@ def test_tracks_fold_pin_and_keep_their_places(view: Timeline, show: Show, drawn
     assert "process 1" not in again.arrangement.folded
 
 
+def test_a_folded_device_still_shows_how_busy_it_is(view: Timeline, drawn: Drawn) -> None:
+    view.arrange(view.arrangement.toggle_fold("device 0"))
+    row, y = next(each for each in view.canvas.scene.rows() if each[0].identity == "device 0")
+    middle = y + row.height / 2
+    assert pixel(view, x_of(view, drawn, column(drawn, 5)), middle) == INKS[ink("busy")].light.lower()
+    assert pixel(view, x_of(view, drawn, column(drawn, 9.4)), middle) == view.theme.tokens.surface
+
+
 def test_a_track_is_dragged_before_another(view: Timeline) -> None:
     _, low = row_of(view, "stream", 1)
     _, high = row_of(view, "stream", 0)

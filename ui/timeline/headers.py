@@ -36,7 +36,9 @@ def paint_headers(painter: QPainter, scene: Scene, theme: Theme) -> None:
 
 def _group(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int) -> None:
     assert row.group is not None
-    bar = QRectF(0, y, scene.width, row.height)
+    # What stands for a folded group is seen right of its name.
+    summed = row.summary is not None
+    bar = QRectF(0, y, scene.left if summed else scene.width, row.height)
     painter.fillRect(bar, QColor(theme.tokens.sunken))
     painter.setPen(QColor(theme.tokens.line))
     painter.drawLine(QPointF(0, y + row.height - 0.5), QPointF(scene.width, y + row.height - 0.5))
@@ -46,7 +48,12 @@ def _group(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int) -> N
     painter.setPen(QColor(theme.tokens.text))
     metrics = QFontMetricsF(painter.font())
     text = row.group.title
+    if summed:
+        room = scene.left - 28 * scene.scale
+        text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
     painter.drawText(QRectF(22 * scene.scale, y, scene.width, row.height), _LEFT, text)
+    if summed:
+        return
     after = 22 * scene.scale + metrics.horizontalAdvance(text) + 12 * scene.scale
     painter.setFont(theme.font("small"))
     painter.setPen(QColor(theme.tokens.muted))

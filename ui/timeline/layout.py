@@ -94,13 +94,17 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Row:
-    """A track or the bar of a group at `top` (pixels from the top of its area), `height` high."""
+    """A track or the bar of a group at `top` (pixels from the top of its area), `height` high.
+
+    `summary` is the track that stands for the others in the bar of a folded group.
+    """
 
     top: int
     height: int
     track: Track | None = None
     group: Group | None = None
     folded: bool = False
+    summary: Track | None = None
 
     @property
     def identity(self) -> str:
@@ -108,6 +112,11 @@ class Row:
         if self.track is not None:
             return self.track.identity
         return self.group.identity if self.group is not None else ""
+
+    @property
+    def shown(self) -> Track | None:
+        """The track that is painted in it."""
+        return self.track or self.summary
 
 
 @dataclass(frozen=True)
@@ -192,12 +201,17 @@ def _laid_out(
         # Iterations are a group of one, which needs no bar of its own.
         barred = group.identity != "iterations"
         if barred:
-            rows.append(Row(top, bar, group=group, folded=folded))
+            rows.append(Row(top, bar, group=group, folded=folded, summary=_summary(mine) if folded else None))
             top += bar
         for track in mine if not (folded and barred) else ():
             rows.append(Row(top, height(track), track, folded=track.identity in arrangement.folded))
             top += rows[-1].height
     return Layout(tuple(pinned), tuple(rows), pinned_height, top)
+
+
+def _summary(tracks: Sequence[Track]) -> Track | None:
+    """The one track that says most of a group."""
+    return next((track for kind in ("busy", "calls", "ranges") for track in tracks if track.kind == kind), None)
 
 
 def track_height(track: Track, lanes: int, brackets: bool, folded: bool, most: int | None) -> int:

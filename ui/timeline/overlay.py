@@ -18,8 +18,8 @@ from ui.widgets.ruler import ticks
 def paint_grid(painter: QPainter, scene: Scene, theme: Theme) -> None:
     """Faint lines under the major ticks, so that far rows can be read against the ruler."""
     colour = QColor(theme.tokens.edge)
-    colour.setAlpha(70)
-    painter.setPen(QPen(colour, 1, Qt.PenStyle.DotLine))
+    colour.setAlpha(48)
+    painter.setPen(colour)
     for time, _ in ticks(scene.viewport.window, scene.viewport.width, 96 * scene.scale).major:
         x = round(scene.x(time)) + 0.5
         if x >= scene.left:

@@ -69,7 +69,7 @@ class TrackPainter:
         tokens = self._theme.tokens
         scheme: Scheme = "dark" if self._theme.dark else "light"
         colours = _colours(scheme, tokens.surface, tokens.line, tokens.edge)
-        rows = [(row, y) for row, y in scene.rows() if row.track is not None]
+        rows = [(row, y) for row, y in scene.rows() if row.shown is not None]
         width = scene.width - scene.left
         height = scene.height - scene.ruler
         if width <= 0 or height <= 0:
@@ -77,8 +77,11 @@ class TrackPainter:
         wide = Viewport(scene.viewport.window, max(round(width * ratio), 1))
         pixels = np.full((height, wide.width), colours.surface, np.uint32)
         for picture in scene.pictures:
-            mine = [(row, y, picture.tracks[row.identity]) for row, y in rows if row.identity in picture.tracks]
-            mine = [each for each in mine if scene.picture_of(each[2].track) == (picture, each[2])]
+            mine = []
+            for row, y in rows:
+                found = None if row.shown is None else scene.picture_of(row.shown)
+                if found is not None and found[0] is picture:
+                    mine.append((row, y, found[1]))
             _Frame(scene, picture, wide, colours, pixels).draw(mine)
         _rules(scene, rows, pixels, colours)
         raster.paint(painter, QRectF(scene.left, scene.ruler, width, height), pixels)
@@ -177,7 +180,9 @@ class _Frame:
         for row, y, made in rows:
             top = y - self.scene.ruler
             clip = 0 if row in self.scene.layout.pinned else self.scene.layout.pinned_height
-            if made.curve is not None:
+            if row.group is not None:
+                self._summary(row, top, clip, made, shown, at)
+            elif made.curve is not None:
                 self._curve(row, top, clip, made)
             elif made.track.kind == "busy":
                 if made.long:
@@ -190,6 +195,17 @@ class _Frame:
         """The visible part of the pixel rows [top, bottom), and how many of its rows are cut off above."""
         first = max(top, clip, 0)
         return self.pixels[first : max(bottom, first)], first - top
+
+    def _summary(self, row: Row, top: int, clip: int, made: TrackPicture, shown: screen.Screen, at: int) -> None:
+        """The first lane in the bar of a folded group."""
+        if not made.long:
+            return
+        if made.track.kind == "busy":
+            self._busy(row, top, clip, shown.share[at], shown.touched[at])
+            return
+        block, _ = self._block(top + 5, top + row.height - 5, clip)
+        if len(block):
+            block[:] = screen.band(shown, at, self.colours.shades)
 
     def _curve(self, row: Row, top: int, clip: int, made: TrackPicture) -> None:
         assert made.curve is not None

@@ -109,8 +109,8 @@ class Timeline(Commands):
         first = scene.scroll // page - 1
         rows = scene.layout.visible(first * page, (first + 4) * page)
         for row in (*scene.layout.pinned, *rows):
-            if row.track is not None and (row.track.kind in DERIVED) == derived:
-                yield row.track
+            if row.shown is not None and (row.shown.kind in DERIVED) == derived:
+                yield row.shown
 
     def refresh(self) -> None:
         """Ask for the tracks, then for what takes longer."""
