@@ -116,7 +116,11 @@ def colours(theme: Theme) -> npt.NDArray[np.uint8]:
 
 
 def text_on(colour: str) -> str:
-    """Black or white, whichever reads better on '#rrggbb'."""
-    red, green, blue = ((value / 255) ** 2.2 for value in rgb(colour))
+    """Near-black or white, whichever contrasts more with '#rrggbb' (by WCAG's relative luminance)."""
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in (value / 255 for value in rgb(colour))
+    )
     light = 0.2126 * red + 0.7152 * green + 0.0722 * blue
-    return "#FFFFFF" if light < 0.32 else "#15181C"
+    # White has luminance 1, the black of text about 0.009.
+    return "#FFFFFF" if 1.05 / (light + 0.05) > (light + 0.05) / 0.059 else "#15181C"

@@ -23,10 +23,6 @@ class Grid:
         """Where the last column ends, ns."""
         return self.origin + self.step * self.num
 
-    def covers(self, window: Window) -> bool:
-        """Whether all of `window` lies on the grid."""
-        return self.origin <= window.start and window.end <= self.end
-
 
 @dataclass(frozen=True)
 class Viewport:

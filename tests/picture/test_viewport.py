@@ -16,7 +16,8 @@ WIDTHS = st.integers(40, 4000)
 def test_the_grid_reaches_beyond_the_window_with_one_to_two_columns_a_pixel(window: Window, width: int) -> None:
     viewport = Viewport(window, width)
     grid = viewport.grid()
-    assert grid.covers(window)
+    assert grid.origin <= window.start
+    assert window.end <= grid.end
     assert grid.step & (grid.step - 1) == 0
     assert grid.origin % grid.step == 0
     assert grid.step <= max(viewport.ns_per_px, 1) < grid.step * 2 or grid.step == 1
@@ -29,7 +30,8 @@ def test_the_grid_reaches_beyond_the_window_with_one_to_two_columns_a_pixel(wind
 def test_a_small_pan_stays_on_the_grid_and_columns_stay_in_place(window: Window, width: int, share: float) -> None:
     viewport = Viewport(window, width)
     moved = viewport.panned(share * width)
-    assert viewport.grid().covers(moved)
+    assert viewport.grid().origin <= moved.start
+    assert moved.end <= viewport.grid().end
     again = Viewport(moved, width).grid()
     assert (again.origin - viewport.grid().origin) % again.step == 0
 

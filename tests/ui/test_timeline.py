@@ -10,8 +10,10 @@ from PySide6.QtGui import QColor, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
+from inspector.analysis.busy import busy
 from inspector.analysis.causes import CAUSES, Causes
 from inspector.picture.palette import INKS, category_ink, ink
+from inspector.picture.viewport import Viewport
 from inspector.readers.nsys_sqlite import read
 from inspector.readers.reader import silent
 from inspector.trace.selection import NOTHING, Selection, Window
@@ -22,6 +24,7 @@ from ui.questions import Asker
 from ui.session import Session
 from ui.settings import SettingsFile
 from ui.theme import Theme
+from ui.timeline.headers import busy_share
 from ui.timeline.layout import Row
 from ui.timeline.tip import tip
 from ui.views.timeline import Timeline
@@ -164,6 +167,27 @@ def test_the_idle_strip_is_coloured_by_cause_and_the_busy_strip_is_full_or_empty
     row, y = row_of(view, "causes")
     sync = INKS[ink("sync")].light.lower()
     assert pixel(view, x_of(view, drawn, column(drawn, 9.4)), y + view.canvas.scene.spans(row)[0][0] + 1) == sync
+
+
+def test_while_an_answer_is_outstanding_the_old_picture_moves_along(view: Timeline, drawn: Drawn) -> None:
+    row, y = row_of(view, "busy")
+    middle, busy_ink = y + row.height / 2, INKS[ink("busy")].light.lower()
+    scene = view.canvas.scene
+    before = scene.pictures
+    for window in (Window(2000, 12_000), Window(4500, 5000)):
+        view.canvas.set_window(Viewport(window, scene.viewport.width))
+        assert pixel(view, x_of(view, drawn, column(drawn, 4.83)), middle) == busy_ink
+    view.canvas.set_window(Viewport(Window(2000, 14_000), scene.viewport.width))
+    assert pixel(view, x_of(view, drawn, column(drawn, 9.4)), middle) == view.theme.tokens.surface
+    assert scene.pictures is before
+
+
+def test_the_share_in_view_is_that_of_the_analysis(view: Timeline, drawn: Drawn) -> None:
+    for window in (view.session.whole, Window(1234, 8321), Window(4500, 4600), Window(8000, 9000)):
+        view.session.look(window)
+        inside = max(min(window.end, drawn.trace.end_ns), window.start)
+        wanted = busy(drawn.trace, 0, Window(window.start, inside)).busy_ns / window.length
+        assert busy_share(view.canvas.scene, "device 0") == pytest.approx(wanted, abs=1e-12)
 
 
 def test_a_click_selects_and_the_panel_says_exactly_what(view: Timeline, drawn: Drawn) -> None:
@@ -491,7 +515,8 @@ def test_a_real_file_at_every_zoom(show: Show, corpus: Path) -> None:
         view.session.look(Window(middle - length // 2, middle + length // 2))
         view.canvas.grab()
         made = view.canvas.scene.pictures[0]
-        assert made.grid.covers(view.session.window)
+        assert made.grid.origin <= view.session.window.start
+        assert view.session.window.end <= made.grid.end
     view.select_record("kernels", kernel)
     assert view.canvas.scene.selected is not None
     rect = view.canvas.scene.rect(view.canvas.scene.selected)
