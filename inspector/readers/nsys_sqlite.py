@@ -18,7 +18,7 @@ import adbc_driver_sqlite.dbapi
 import pyarrow as pa
 
 from inspector.errors import Unreadable
-from inspector.readers.nsys import Batch, Faults, Part, is_export, read_tables
+from inspector.readers.nsys import TEXT_COLUMNS, Batch, Faults, Part, is_export, read_tables
 from inspector.readers.reader import Report
 from inspector.trace.trace import Trace
 
@@ -31,7 +31,8 @@ _DAMAGE = (sqlite3.Error, UnicodeDecodeError)
 _BATCH_ROWS = 1 << 16
 _PART_ROWS = 1 << 18
 _MOST_PARTS = 1 << 10
-_NUMERIC = ("INT", "REAL", "FLOA", "DOUB", "NUM", "BOOL")
+_TEXT = ("CHAR", "CLOB", "TEXT", "BLOB")
+_REAL = ("REAL", "FLOA", "DOUB")
 
 
 def sniff(head: bytes, path: Path) -> float:
@@ -71,6 +72,20 @@ def _table_names(connection: sqlite3.Connection) -> list[str]:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _is_text(column: str, declared: str) -> bool:
+    return any(word in declared for word in _TEXT) or (not declared and column in TEXT_COLUMNS)
+
+
+def _is_real(declared: str) -> bool:
+    return any(word in declared for word in _REAL)
+
+
+def _selected(column: str, declared: str) -> str:
+    # Text as bytes, so that what is not UTF-8 survives.
+    name = _quoted(column)
+    return f"CAST({name} AS BLOB) AS {name}" if _is_text(column, declared) else name
 
 
 class SqliteSource:
@@ -142,7 +157,8 @@ class SqliteSource:
         wanted = [column for column in columns if column in types]
         if not wanted or (where and where[0] not in types):
             return
-        query = f"SELECT {', '.join(self._selected(column, types[column]) for column in wanted)} FROM {_quoted(table)}"
+        whole = [column for column in wanted if not _is_text(column, types[column]) and not _is_real(types[column])]
+        query = f"SELECT {', '.join(_selected(column, types[column]) for column in wanted)} FROM {_quoted(table)}"
         conditions = []
         if part is not None:
             conditions.append(f"rowid BETWEEN {part[0]} AND {part[1]}")
@@ -153,10 +169,7 @@ class SqliteSource:
         done = 0
         try:
             for batch in self._through_adbc(query):
-                if any(
-                    "INT" in types[c] and not pa.types.is_integer(b.type)
-                    for c, b in zip(wanted, batch.columns, strict=True)
-                ):
+                if not all(map(pa.types.is_integer, (batch.schema.field(column).type for column in whole))):
                     # What ADBC makes of integers among floats or texts is not exact.
                     break
                 columns_ = dict(zip(wanted, batch.columns, strict=True))
@@ -168,11 +181,6 @@ class SqliteSource:
             # Values of several types in one column, or damage, which sqlite3 tells apart.
             pass
         yield from self._through_sqlite3(table, wanted, f"{query} LIMIT -1 OFFSET {done}")
-
-    def _selected(self, column: str, declared: str) -> str:
-        # As bytes, so that text which is not UTF-8 survives.
-        name = _quoted(column)
-        return name if any(word in declared for word in _NUMERIC) else f"CAST({name} AS BLOB)"
 
     def _through_adbc(self, query: str) -> Iterator[pa.RecordBatch]:
         with (

@@ -51,12 +51,12 @@ def global_tid(pid: int, tid: int | None = None) -> int:
     return global_pid(pid) | (pid if tid is None else tid)
 
 
-def write(path: Path, tables: Mapping[str, Sequence[Row]]) -> Path:
-    """An SQLite file of these tables; a table has the columns of its first row."""
+def write(path: Path, tables: Mapping[str, Sequence[Row]], typed: bool = True) -> Path:
+    """An SQLite file of these tables; a table has the columns of its first row, `typed` ones or of no declared type."""
     with closing(sqlite3.connect(path)) as file:
         for table, rows in tables.items():
             columns = list(rows[0])
-            names = ", ".join(f'"{column}" {_declared(rows, column)}' for column in columns)
+            names = ", ".join(f'"{column}" {_declared(rows, column) if typed else ""}' for column in columns)
             file.execute(f'CREATE TABLE "{table}" ({names})')
             marks = ", ".join("?" * len(columns))
             file.executemany(f'INSERT INTO "{table}" VALUES ({marks})', [[row.get(c) for c in columns] for row in rows])

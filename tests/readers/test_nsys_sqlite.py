@@ -103,6 +103,20 @@ def test_tables_and_columns_that_somebody_added_and_moved_change_nothing(tmp_pat
     assert [(note.code, note.text) for note in trace.quality.notes] == [("ignored", "my_ranges: not read")]
 
 
+def test_columns_without_a_declared_type(tmp_path: Path) -> None:
+    content = tables(3)
+    content["NVTX_EVENTS"] = [
+        {"start": i, "end": 9, "eventType": 59, "text": text, "globalTid": CALL["globalTid"], "doubleValue": value}
+        for i, (text, value) in enumerate([("a", 0.5), (b"caf\xe9", None), ("c", 1 << 60)])
+    ]
+    content["CUPTI_ACTIVITY_KIND_KERNEL"][1]["correlationId"] = "2"
+    trace = nsys_sqlite.read(write(tmp_path / "export.sqlite", content, typed=False), silent)
+    assert texts(trace, "ranges") == ["a", "caf\ufffd", "c"]
+    np.testing.assert_array_equal(trace["ranges"]["payload"], [0.5, np.nan, 2.0**60])
+    assert trace["kernels"]["correlation"].tolist() == [1, 2, 3]
+    assert texts(trace, "kernels") == ["void gemm<4>(float *)"] * 3
+
+
 def test_rows_in_any_order(tmp_path: Path) -> None:
     content = tables(50)
     content["CUPTI_ACTIVITY_KIND_KERNEL"].reverse()

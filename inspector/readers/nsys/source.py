@@ -24,7 +24,9 @@ Part = tuple[int, int]
 PROCESS_BITS = 0xFFFFFFFFFF000000
 """The bits of a globalTid that name its process: host, virtual machine, process; the other 24 are the thread."""
 
-_TEXTS = frozenset({"name", "value", "text", "data", "metricName"})
+TEXT_COLUMNS = frozenset({"name", "value", "text", "data", "metricName"})
+"""Columns that hold text in every table of which records are read."""
+
 _WRAP = 1 << 64
 _SIGN = 1 << 63
 
@@ -121,7 +123,7 @@ class Batch:
         if array is None:
             return np.ones(self._length, bool)
         if not _is_number(array.type):
-            array = pa.array(_numbers(array), pa.float64())
+            return np.array([value is None for value in _numbers(array)], bool)
         if not array.null_count:
             return np.zeros(self._length, bool)
         return cast(Bool, array.is_null().to_numpy(zero_copy_only=False))
@@ -177,7 +179,7 @@ class Batch:
 
     def values(self, column: str) -> list[Any]:
         """The column as str or None where its name is that of a text, else as int or None."""
-        codes: Codes[Any] = self.text_codes(column) if column in _TEXTS else self.codes(column)
+        codes: Codes[Any] = self.text_codes(column) if column in TEXT_COLUMNS else self.codes(column)
         return [codes.values[row] for row in codes.rows.tolist()]
 
     def _integers(self, column: str) -> pa.Array | None:
