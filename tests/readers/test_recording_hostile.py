@@ -21,7 +21,9 @@ from pyarrow import ipc
 from inspector.errors import InspectorError, Unreadable
 from inspector.trace import header
 from inspector.trace.arrow import write_columns, write_texts
+from inspector.trace.guarded import in_bounds
 from inspector.trace.save import save
+from inspector.trace.schema import Column
 from tests.readers.recordings import full_trace, opened, use
 
 
@@ -276,3 +278,34 @@ def test_texts_come_back(tmp_path: Path) -> None:
     for number, values in enumerate(([], ["a", "", "大"], ["\ud800", "x"])):
         write_texts(tmp_path / str(number), values)
         assert read_texts(tmp_path / str(number)) == (values, True)
+
+
+def test_compressed_rows_are_not_taken_for_plain_ones(folder: Path) -> None:
+    # What does not get smaller is stored as it is behind its length: enough bytes for a reader that does not look.
+    noise = np.random.default_rng(0).integers(0, 1 << 60, 5)
+    kernels_as(folder, "start", pa.array(np.sort(noise)), compression="lz4")
+    with pytest.raises(Unreadable, match="compressed"):
+        opened(folder)
+
+
+def test_more_rows_than_bytes(folder: Path) -> None:
+    data = (folder / "kernels.arrow").read_bytes()
+    claimed = (1 << 40).to_bytes(8, "little")
+    (folder / "kernels.arrow").write_bytes(data.replace((5).to_bytes(8, "little"), claimed))
+    edit(folder, rows={**json.loads((folder / header.NAME).read_text())["rows"], "kernels": 1 << 40})
+    with pytest.raises(Unreadable, match=r"kernels\.arrow"):
+        opened(folder)
+
+
+def test_each_column_is_looked_through_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+
+    def counting(column: Column, values: np.ndarray) -> bool:
+        looked.append(column.name)
+        return in_bounds(column, values)
+
+    monkeypatch.setattr("inspector.trace.guarded.in_bounds", counting)
+    kernels = opened(folder)["kernels"]
+    assert (looked, kernels.nbytes() > 0, "end" in kernels, len(kernels.columns)) == ([], True, True, 7)
+    assert kernels["end"] is kernels["end"] is kernels.columns["end"]
+    assert looked == ["end"]
