@@ -163,20 +163,25 @@ def curve_on_screen(curve: Curve, grid: Grid, viewport: Viewport) -> tuple[Value
 
 
 def curve_block(low: Values, high: Values, samples: Samples, height: int, ground: int, colour: int) -> Pixels:
-    """(height, width) pixels: a line through the values, which spans all that a pixel saw, over a faint filling."""
+    """(height, width) pixels: a line that spans all that a pixel saw, fainter ones where it jumps, a faint filling."""
     span = samples.top - samples.bottom or 1.0
     known = np.isfinite(low)
     # One pixel stays free above the highest value and the line is 1.5 pixels strong.
     bottom = np.where(known, (low - samples.bottom) / span * (height - 2), -2)
     top = np.where(known, (high - samples.bottom) / span * (height - 2), -2)
     # Neighbours meet, so that steps are drawn as edges.
-    before = np.r_[top[:1], top[:-1]]
-    joined = known & np.r_[False, known[:-1]]
-    reach = np.where(joined & (before < bottom), before, bottom)
+    both = known & np.r_[False, known[:-1]]
+    before_top, before_bottom = np.r_[top[:1], top[:-1]], np.r_[bottom[:1], bottom[:-1]]
+    low_reach = np.where(both, np.minimum(bottom, before_top), bottom)
+    high_reach = np.where(both, np.maximum(top, before_bottom), top)
     level = (height - 1 - np.arange(height))[:, None]
-    line = np.clip(top[None, :] + 1.5 - level, 0, 1) * np.clip(level + 1 - reach[None, :], 0, 1)
-    fill = np.clip(top[None, :] + 1 - level, 0, 1) * 0.22
-    return blend(ground, colour, np.maximum(line * known, fill * known))
+
+    def between(lowest: Values, highest: Values) -> Values:
+        return np.clip(highest[None, :] + 1.4 - level, 0, 1) * np.clip(level + 1 - lowest[None, :], 0, 1)
+
+    line = np.maximum(between(bottom, top), between(low_reach, high_reach) * 0.5)
+    fill = np.clip(top[None, :] + 1 - level, 0, 1) * 0.2
+    return blend(ground, colour, np.maximum(line, fill) * known)
 
 
 def blend(ground: int, colour: int, alpha: npt.NDArray[np.floating]) -> Pixels:

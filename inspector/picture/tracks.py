@@ -38,7 +38,7 @@ class Track:
 
 @dataclass(frozen=True)
 class Group:
-    """Tracks that collapse together: a device or a process."""
+    """Tracks that collapse together: a device, its counters, or a process."""
 
     identity: str
     title: str
@@ -47,7 +47,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Tracks:
-    """All tracks in their first order: iterations, then each device, then each process's threads.
+    """All tracks in their first order: iterations, then each device and its counters, then each process's threads.
 
     Streams and threads without records are left out; `unlisted` counts them.
     """
@@ -87,9 +87,8 @@ def _add_devices(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
         series = np.flatnonzero(trace["series"]["device"] == device)
         if not len(mine) and not len(series):
             continue
-        title = trace.device_name(device)
-        groups.append(Group(group, title, _memory_note(trace, device)))
         if len(mine):
+            groups.append(Group(group, trace.device_name(device), _memory_note(trace, device)))
             tracks.append(Track("busy", device, f"busy {number}", group, "busy", "share of time"))
             tracks.append(Track("causes", device, f"idle {number}", group, "idle, why"))
         order = np.lexsort((streams["number"][mine], streams["process"][mine]))
@@ -99,7 +98,10 @@ def _add_devices(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
             note = owner if several and process >= 0 else f"{int(counts[stream]):,} records"
             identity = f"stream {number}/{owner}/{int(streams['number'][stream])}"
             tracks.append(Track("stream", stream, identity, group, trace.stream_name(stream), note))
-        tracks.extend(_counter(trace, int(row), group) for row in series)
+        if len(series):
+            group = f"counters {number}"
+            groups.append(Group(group, f"GPU {number} counters", f"{len(series)} series"))
+            tracks.extend(_counter(trace, int(row), group) for row in series)
     return int(np.count_nonzero(counts == 0))
 
 

@@ -248,14 +248,20 @@ def test_tracks_come_in_order_and_the_empty_ones_are_counted() -> None:
     series = builder.series("SM active", "%", device=devices[1])
     builder.add("counters", time=[0, 1], series=series, value=[1.0, 2.0])
     tracks = builder.build(TraceInfo(("t",), "test")).index(Tracks)
-    assert [group.identity for group in tracks.groups] == ["iterations", "device 0", "device 1", "process 7"]
+    assert [group.identity for group in tracks.groups] == [
+        "iterations",
+        "device 0",
+        "counters 0",
+        "device 1",
+        "process 7",
+    ]
     assert [(each.kind, each.title) for each in tracks.tracks if each.group == "device 0"] == [
         ("busy", "busy"),
         ("causes", "idle, why"),
         ("stream", "stream 7"),
         ("stream", "stream 20"),
-        ("counter", "SM active"),
     ]
+    assert [each.title for each in tracks.tracks if each.group == "counters 0"] == ["SM active"]
     assert [each.key for each in tracks.tracks if each.group == "process 7"] == [threads[1], threads[0]]
     assert tracks.unlisted == 2
     assert len({each.identity for each in tracks.tracks}) == len(tracks.tracks)

@@ -78,7 +78,7 @@ def test_rows_tile_the_height_and_every_track_is_there_once(
     folded: frozenset[str], pinned: list[str], order: list[str], lanes: int, room: int
 ) -> None:
     arrangement = Arrangement(folded, frozenset(pinned), tuple(pinned), tuple(order))
-    assert Arrangement.of(arrangement.to_keep()) == arrangement
+    assert Arrangement.of(arrangement.to_keep(), TRACKS) == arrangement
     made = lay_out(TRACKS, arrangement, lambda _: (lanes, False), 1.0, room)
     for rows, height in ((made.rows, made.height), (made.pinned, made.pinned_height)):
         tops = [row.top for row in rows]
@@ -106,9 +106,23 @@ def test_lanes_lie_inside_their_row_in_order(height: int, lanes: int, brackets: 
 
 
 def test_what_was_kept_badly_is_left_out() -> None:
-    assert Arrangement.of(None) == Arrangement.of([1]) == Arrangement()
+    assert Arrangement.of(None, TRACKS) == Arrangement.of([1], TRACKS) == Arrangement()
     kept = {"folded": ["a", 3], "pinned": "no", "order": [None, "b"]}
-    assert Arrangement.of(kept) == Arrangement(frozenset(["a"]), order=("b",))
+    assert Arrangement.of(kept, TRACKS) == Arrangement(frozenset(["a"]), order=("b",))
+
+
+def test_many_counters_start_folded_and_the_most_telling_stands_for_them() -> None:
+    group = Group("counters 0", "GPU 0 counters")
+    titles = ("GPC Clock", "SMs Active", "DRAM Read", "DRAM Write")
+    counters = tuple(Track("counter", at, title, "counters 0", title) for at, title in enumerate(titles))
+    tracks = Tracks((*GROUPS, group), (*TRACKS.tracks, *counters), 0)
+    first = Arrangement.of(None, tracks)
+    assert first.folded == {"counters 0"}
+    bar = lay_out(tracks, first, one_lane).rows[-1]
+    assert bar.summary is not None
+    assert bar.summary.title == "SMs Active"
+    few = Tracks((*GROUPS, group), (*TRACKS.tracks, *counters[:2]), 0)
+    assert not Arrangement.of(None, few).folded
 
 
 @given(st.integers(0, 10**13), st.integers(10, 10**12), st.integers(120, 4000))

@@ -48,8 +48,9 @@ def _group(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int) -> N
     painter.setPen(QColor(theme.tokens.text))
     metrics = QFontMetricsF(painter.font())
     text = row.group.title
-    if summed:
+    if row.summary is not None:
         room = scene.left - 28 * scene.scale
+        text = f"{text} · {row.summary.title}" if row.summary.kind == "counter" else text
         text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
     painter.drawText(QRectF(22 * scene.scale, y, scene.width, row.height), _LEFT, text)
     if summed:
@@ -139,11 +140,13 @@ def _texts(scene: Scene, track: Track) -> tuple[str, str]:
 
 
 def quantity(value: float, unit: str) -> str:
-    """A counter's value with its unit: bytes as data sheets give them, the rest in thousands where it is large."""
+    """A counter's value with its unit: bytes as data sheets give them, hertz with a prefix, the rest in thousands."""
     if unit in ("bytes", "B"):
         return units.size(value)
     if unit in ("bytes/s", "B/s"):
         return units.rate(value)
+    if unit == "Hz" and abs(value) >= 1000:
+        return f"{units.count(value)}Hz"
     return f"{units.count(value) if abs(value) >= 10_000 else units.three_digits(value)} {unit}".strip()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,8 @@ _HEIGHTS = {"busy": 36, "causes": 20, "counter": 36}
 _LANE_HEIGHTS = {"stream": 16, "iterations": 16, "calls": 13, "ranges": 13, "os": 13, "profiler": 13}
 # A track does not get taller than this or half the room; its lanes get thinner instead, and nothing is hidden.
 _MOST = 208
+_TELLING = ("SMs Active", "SM Active", "GR Active")
+_MANY_COUNTERS = 3
 _ROOMY = 1.6
 BRACKET_HEIGHT = 5
 PADDING = 3
@@ -31,10 +34,13 @@ class Arrangement:
     order: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, kept: Any) -> Arrangement:
-        """From what `kept` of another session; what is not as it should be is left out."""
+    def of(cls, kept: Any, tracks: Tracks) -> Arrangement:
+        """From what `kept` of another session; what is not as it should be is left out. At first, groups of many
+        counters are folded.
+        """
         if not isinstance(kept, dict):
-            return cls()
+            counters = Counter(track.group for track in tracks.tracks if track.group.startswith("counters"))
+            return cls(frozenset(group for group, number in counters.items() if number > _MANY_COUNTERS))
         lists = {
             key: tuple(item for item in value if isinstance(item, str))
             for key, value in kept.items()
@@ -210,8 +216,12 @@ def _laid_out(
 
 
 def _summary(tracks: Sequence[Track]) -> Track | None:
-    """The one track that says most of a group."""
-    return next((track for kind in ("busy", "calls", "ranges") for track in tracks if track.kind == kind), None)
+    """The one track that says most of a group; of counters the one of the multiprocessors where there is one."""
+    for kind in ("busy", "calls", "ranges", "counter"):
+        mine = [track for track in tracks if track.kind == kind]
+        if mine:
+            return next((track for track in mine if track.title.startswith(_TELLING)), mine[0])
+    return None
 
 
 def track_height(track: Track, lanes: int, brackets: bool, folded: bool, most: int | None) -> int:

@@ -41,11 +41,11 @@ class _Colours:
     packed: npt.NDArray[np.uint32]
     surface: int
     line: int
-    edge: int
+    pattern: int
 
 
 @lru_cache(maxsize=4)
-def _colours(scheme: Scheme, surface: str, line: str, edge: str) -> _Colours:
+def _colours(scheme: Scheme, surface: str, line: str, pattern: str) -> _Colours:
     return _Colours(
         scheme,
         screen.Shades.of(scheme, surface),
@@ -53,7 +53,7 @@ def _colours(scheme: Scheme, surface: str, line: str, edge: str) -> _Colours:
         np.array([screen.packed(entry.colour(scheme)) for entry in INKS], np.uint32),
         screen.packed(surface),
         screen.packed(line),
-        screen.packed(edge),
+        screen.packed(pattern),
     )
 
 
@@ -68,7 +68,7 @@ class TrackPainter:
         """One frame; `ratio` device pixels to a unit."""
         tokens = self._theme.tokens
         scheme: Scheme = "dark" if self._theme.dark else "light"
-        colours = _colours(scheme, tokens.surface, tokens.line, tokens.edge)
+        colours = _colours(scheme, tokens.surface, tokens.line, tokens.faint)
         rows = [(row, y) for row, y in scene.rows() if row.shown is not None]
         width = scene.width - scene.left
         height = scene.height - scene.ruler
@@ -197,7 +197,9 @@ class _Frame:
         return self.pixels[first : max(bottom, first)], first - top
 
     def _summary(self, row: Row, top: int, clip: int, made: TrackPicture, shown: screen.Screen, at: int) -> None:
-        """The first lane in the bar of a folded group."""
+        """A curve, or the first lane, in the bar of a folded group."""
+        if made.curve is not None:
+            self._curve(row, top, clip, made)
         if not made.long:
             return
         if made.track.kind == "busy":
@@ -255,7 +257,7 @@ class _Frame:
             block[:] = line
             inks = np.where(shown.touched[first + number], shown.ink[first + number], 255)
             if chosen is None and np.isin(inks, _DOTTED + _HATCHED).any():
-                screen.textured(block, inks, _DOTTED, _HATCHED, self.colours.edge)
+                screen.textured(block, inks, _DOTTED, _HATCHED, self.colours.pattern)
             self._edges(block, made.long[number])
 
     def _edges(self, block: Pixels, long: LongEvents) -> None:

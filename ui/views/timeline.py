@@ -171,8 +171,9 @@ class Timeline(Commands):
         scene = self.canvas.scene
         scene.trace, scene.pictures, scene.selected, scene.linked, scene.hover = trace, (), None, (), None
         scene.selection, scene.marks, scene.current = self.session.selection, self.session.marks, ""
-        self.arrangement = Arrangement.of(self.session.arrangement("tracks") if trace is not None else None)
+        self.arrangement = Arrangement()
         if trace is not None:
+            self.arrangement = Arrangement.of(self.session.arrangement("tracks"), trace.index(Tracks))
             self._lay_out()
             self.canvas.set_window(Viewport(self.session.window, scene.viewport.width))
         super()._trace_changed()

@@ -23,7 +23,8 @@ def name_and_unit(text: str) -> tuple[str, str]:
     found = _UNIT.match(text)
     if not found:
         return text, "Hz" if text.endswith("Frequency") else ""
-    unit = found["unit"]
+    # The names of clocks say MHz, their values are in Hz.
+    unit = "Hz" if found["unit"] == "MHz" else found["unit"]
     return found["name"], "%" if unit.endswith("%") else unit
 
 
