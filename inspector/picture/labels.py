@@ -12,6 +12,11 @@ _LEAD = re.compile(r"^(?:void|static|__global__)\s+")
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|\{anonymous\}::")
 # Arguments that say nothing to a reader in a hurry, inside the names of templates that wrap another kernel.
 _WRAPPERS = re.compile(r"^(?:device_kernel|Kernel2?|GemmUniversal)$")
+# Python frames: folders before the file, then the file before the function; modules; built-in functions.
+_FOLDERS = re.compile(r"^\S*/(?=[^/\s]+\.py\b)")
+_PYTHON = re.compile(
+    r"^(?:\S+\.py(?:\(\d+\))?|nn\.Module): (?P<name>.+)$|^<built-in (?:method|function) (?P<built_in>\w+).*>$"
+)
 
 
 @lru_cache(maxsize=65536)
@@ -19,9 +24,17 @@ def forms(name: str) -> tuple[str, ...]:
     """The name from long to short: as it is, without return type and arguments, without template arguments, without
     namespaces. Each is shorter than the one before.
     """
-    found = [name]
+    python = _PYTHON.match(name)
+    if python is not None:
+        return _shrinking(name, _FOLDERS.sub("", name), python["name"] or python["built_in"])
     bare = _ANONYMOUS.sub("", _LEAD.sub("", name))
-    for form in (_without(bare, "()"), _without(_without(bare, "()"), "<>"), _last(bare)):
+    plain = _without(bare, "()")
+    return _shrinking(name, plain, _without(plain, "<>"), _last(bare))
+
+
+def _shrinking(*texts: str) -> tuple[str, ...]:
+    found = [texts[0]]
+    for form in texts[1:]:
         if form and len(form) < len(found[-1]):
             found.append(form)
     return tuple(found)

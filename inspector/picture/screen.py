@@ -62,12 +62,16 @@ class Screen:
 def on_screen(stack: Stack, viewport: Viewport, rows: npt.NDArray[np.int64] | None = None) -> Screen:
     """The stack (or those rows of it) as pixels of the viewport; outside the grid there is nothing."""
     grid, width = stack.grid, viewport.width
-    until, events, kind = stack.until, stack.events, stack.kind
-    if rows is not None:
-        until, events, kind = until[rows], events[rows], kind[rows]
     place = (viewport.window.start - grid.origin + np.arange(width + 1) * viewport.ns_per_px) / grid.step
     place = np.clip(place, 0, grid.num)
     low = np.minimum(place.astype(np.int64), grid.num - 1)
+    # Only the columns on screen are looked at, a third of the picture.
+    shown = slice(int(low[0]), int(low[-1]) + 1)
+    until = stack.until[:, shown.start : shown.stop + 1]
+    events, kind = stack.events[:, shown], stack.kind[:, shown]
+    if rows is not None:
+        until, events, kind = until[rows], events[rows], kind[rows]
+    place, low = place - shown.start, low - shown.start
     part = place - low
     at = until[:, low] * (1 - part) + until[:, low + 1] * part
     share = np.clip(np.diff(at) / viewport.ns_per_px, 0, 1).astype(np.float32)

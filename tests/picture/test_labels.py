@@ -20,6 +20,10 @@ from inspector.picture.labels import fit, forms, moment, short
         ("aten::mm", "mm"),
         ("[CUDA memcpy DtoH]", "[CUDA memcpy DtoH]"),
         ("operator<<(a)", "operator<<"),
+        ("/opt/sglang/srt/models/qwen3.py: forward", "forward"),
+        ("torch/nn/modules/module.py(1553): _call_impl", "_call_impl"),
+        ("nn.Module: Qwen3Attention_0", "Qwen3Attention_0"),
+        ("<built-in method linear of type object at 0x7f>", "linear"),
     ],
 )
 def test_what_is_left_names_the_kernel(name: str, expected: str) -> None:
@@ -39,6 +43,12 @@ def test_what_is_shown_fits(name: str, room: int) -> None:
     shown = fit(name, lambda text: len(text) <= room)
     assert len(shown) <= room
     assert shown == name if len(name) <= room else shown == "" or shown.endswith("…")
+
+
+def test_a_python_frame_keeps_its_file_where_there_is_room() -> None:
+    name = "/opt/sglang/srt/models/qwen3.py: forward"
+    assert forms(name) == (name, "qwen3.py: forward", "forward")
+    assert fit(name, lambda text: len(text) <= 20) == "qwen3.py: forward"
 
 
 def test_a_moment_keeps_every_nanosecond() -> None:

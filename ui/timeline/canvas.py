@@ -22,7 +22,7 @@ from ui.theme import Theme
 from ui.timeline.gestures import Gestures
 from ui.timeline.headers import paint_headers, paint_ruler
 from ui.timeline.layout import Layout
-from ui.timeline.overlay import paint_grid, paint_overlay, paint_tip
+from ui.timeline.overlay import paint_overlay, paint_tip
 from ui.timeline.painter import TrackPainter
 from ui.timeline.scene import Scene
 
@@ -137,7 +137,6 @@ class Canvas(QWidget):
         if scene.trace is None:
             return
         self._tracks.paint(painter, scene, self.devicePixelRatioF())
-        paint_grid(painter, scene, self._theme)
         paint_ruler(painter, scene, self._theme)
         paint_headers(painter, scene, self._theme)
         paint_overlay(painter, scene, self._theme)

@@ -11,7 +11,7 @@ from inspector.picture.tracks import Track
 from ui.theme import Theme
 from ui.timeline.layout import Row
 from ui.timeline.scene import Scene
-from ui.widgets.ruler import ticks
+from ui.widgets.ruler import LEAST_PX, ticks
 
 _LEFT = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine)
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine)
@@ -170,7 +170,7 @@ def paint_ruler(painter: QPainter, scene: Scene, theme: Theme) -> None:
     painter.fillRect(area, QColor(tokens.raised))
     painter.setFont(theme.font("small"))
     metrics = QFontMetricsF(painter.font())
-    found = ticks(scene.viewport.window, scene.viewport.width, 96 * scene.scale)
+    found = ticks(scene.viewport.window, scene.viewport.width, LEAST_PX * scene.scale)
     painter.setPen(QColor(tokens.text))
     right = scene.left - 8 * scene.scale
     indent = 22 * scene.scale

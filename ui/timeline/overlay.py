@@ -1,4 +1,4 @@
-"""What lies over the tracks: the grid, the selection, marks, launch arrows, the pointer and what it is over."""
+"""What lies over the tracks: the selection, marks, launch arrows, the pointer and what it is over."""
 
 from __future__ import annotations
 
@@ -12,18 +12,6 @@ from inspector.picture.timeline import Hit
 from inspector.trace.selection import Window
 from ui.theme import Theme
 from ui.timeline.scene import Scene
-from ui.widgets.ruler import ticks
-
-
-def paint_grid(painter: QPainter, scene: Scene, theme: Theme) -> None:
-    """Faint lines under the major ticks, so that far rows can be read against the ruler."""
-    colour = QColor(theme.tokens.edge)
-    colour.setAlpha(48)
-    painter.setPen(colour)
-    for time, _ in ticks(scene.viewport.window, scene.viewport.width, 96 * scene.scale).major:
-        x = round(scene.x(time)) + 0.5
-        if x >= scene.left:
-            painter.drawLine(QPointF(x, scene.ruler), QPointF(x, scene.height))
 
 
 def paint_overlay(painter: QPainter, scene: Scene, theme: Theme) -> None:

@@ -24,6 +24,7 @@ from ui import raster
 from ui.theme import Theme
 from ui.timeline.layout import Row
 from ui.timeline.scene import Scene
+from ui.widgets.ruler import LEAST_PX, ticks
 
 Pixels = npt.NDArray[np.uint32]
 _LABEL_PX = 30
@@ -84,6 +85,7 @@ class TrackPainter:
                     mine.append((row, y, found[1]))
             _Frame(scene, picture, wide, colours, pixels).draw(mine)
         _rules(scene, rows, pixels, colours)
+        _grid(scene, wide, pixels, colours)
         raster.paint(painter, QRectF(scene.left, scene.ruler, width, height), pixels)
         painter.setFont(self._theme.font("small"))
         painter.save()
@@ -286,6 +288,15 @@ def _rules(scene: Scene, rows: list[tuple[Row, int]], pixels: Pixels, colours: _
         at = y + row.height - 1 - scene.ruler
         if (0 if row in scene.layout.pinned else scene.layout.pinned_height) <= at < len(pixels):
             pixels[at] = colours.line
+
+
+def _grid(scene: Scene, wide: Viewport, pixels: Pixels, colours: _Colours) -> None:
+    """Lines of ground under the major ticks, behind everything, so that far rows can be read against the ruler."""
+    major = ticks(scene.viewport.window, scene.viewport.width, LEAST_PX * scene.scale).major
+    at = np.array([wide.x(time) for time, _ in major]).astype(np.int64)
+    for column in at[(at >= 0) & (at < wide.width)].tolist():
+        line = pixels[:, column]
+        line[line == colours.surface] = colours.line
 
 
 def _pixels(long: LongEvents, scene: Scene) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

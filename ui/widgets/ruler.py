@@ -9,6 +9,8 @@ from inspector.trace.selection import Window
 
 _UNITS = (("ns", 1), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000))
 _MOST_DIGITS = 5
+LEAST_PX = 96.0
+"""How far apart ticks with a label are at least."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Ticks:
     minor: tuple[int, ...]
 
 
-def ticks(window: Window, width: int, least_px: float = 96) -> Ticks:
+def ticks(window: Window, width: int, least_px: float = LEAST_PX) -> Ticks:
     """Ticks at multiples of 1, 2 or 5 times a power of ten ns, at least `least_px` pixels apart.
 
     Labels that would need many digits count from a round time, which `base` gives in full.
