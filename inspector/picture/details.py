@@ -17,12 +17,16 @@ from inspector.analysis.kernels import KernelRow, kernels
 from inspector.analysis.rollup import idle_by_cause
 from inspector.picture.labels import moment, short
 from inspector.picture.navigate import launch_of, launched_by
+from inspector.picture.tracks import spans
 from inspector.trace.schema import RANGE_KINDS, WORK_TABLES
 from inspector.trace.selection import Window
 from inspector.trace.work import DeviceWork, Work
 
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
+
+
+_HOST_KINDS = {"host_calls": "CUDA call", "os_calls": "OS call", "overheads": "profiler", "marks": "mark"}
 
 
 class Fact(NamedTuple):
@@ -114,16 +118,19 @@ def _host(trace: Trace, table: str, row: int) -> Details:
     if table not in trace.tables:
         return Details(table, "", ())
     columns = trace[table]
-    facts = _span(int(columns["start"][row]), int(columns["end"][row]))
+    start, end = spans(trace, table)
+    facts = _span(int(start[row]), int(end[row]))
     thread = int(columns["thread"][row])
     if thread >= 0:
         facts.append(Fact("thread", trace.thread_name(thread)))
         facts.append(Fact("process", trace.process_name(int(trace["threads"]["process"][thread]))))
-    kind = {"host_calls": "CUDA call", "os_calls": "OS call", "overheads": "profiler"}.get(table, "range")
+    kind = {"host_calls": "CUDA call", "os_calls": "OS call", "overheads": "profiler", "marks": "mark"}.get(
+        table, "range"
+    )
     if table == "ranges":
         kind = RANGE_KINDS[int(columns["kind"][row])] + " range"
-        if int(columns["domain"][row]) >= 0:
-            facts.append(Fact("domain", trace.names[int(columns["domain"][row])]))
+    if "domain" in columns and int(columns["domain"][row]) >= 0:
+        facts.append(Fact("domain", trace.names[int(columns["domain"][row])]))
     if table == "host_calls":
         correlation = int(columns["correlation"][row])
         facts.append(Fact("correlation", str(correlation) if correlation else "none"))

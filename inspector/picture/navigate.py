@@ -9,7 +9,7 @@ import numpy as np
 from inspector.analysis.gaps import Gaps
 from inspector.picture.rows import Content
 from inspector.picture.timeline import Hit, hit
-from inspector.picture.tracks import HOST_TABLES, Track, Tracks
+from inspector.picture.tracks import HOST_TABLES, Track, Tracks, spans
 from inspector.trace.links import Links
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.work import Work
@@ -93,5 +93,6 @@ def place_of(trace: Trace, table: str, row: int) -> tuple[Track, int, int] | Non
     key = int(columns[column][row])
     for track in trace.index(Tracks).tracks:
         if track.kind == kind and track.key == key:
-            return track, int(columns["start"][row]), int(columns["end"][row])
+            start, end = spans(trace, table)
+            return track, int(start[row]), int(end[row])
     return None

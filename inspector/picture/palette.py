@@ -77,6 +77,7 @@ _OTHERS: tuple[Ink, ...] = (
     Ink("generation iteration", "#9CC3B4", "#4F7D6E"),
     Ink("mixed iteration", "#CDB891", "#8A764E"),
     Ink("profiler", "#E3B9C0", "#6B3D45", "hatch"),
+    Ink("mark", "#39424E", "#C4CCD6"),
     Ink("counter", "#44708F", "#7FB0D0"),
 )
 

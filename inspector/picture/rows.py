@@ -16,7 +16,7 @@ from inspector.analysis.causes import Causes
 from inspector.analysis.iterations import Iterations
 from inspector.picture.lanes import lanes
 from inspector.picture.palette import category_ink, cause_ink, ink
-from inspector.picture.tracks import HOST_TABLES, Track
+from inspector.picture.tracks import HOST_TABLES, Track, spans
 from inspector.trace.nesting import nest
 from inspector.trace.pyramid import Pyramid
 from inspector.trace.schema import RANGE_KINDS, WORK_TABLES
@@ -32,6 +32,7 @@ Inks = npt.NDArray[np.uint8]
 _CALL_INKS = np.array(
     [ink(name) for name in ("sync", "allocation", "module load", "launching", "other call")], np.uint8
 )
+_HOST_INKS = {"os_calls": "os blocked", "overheads": "profiler", "marks": "mark"}
 _RANGE_INKS = {"operator": "operator", "python": "python"}
 
 
@@ -174,16 +175,16 @@ class TrackRows:
     def _thread(self, table: str, thread: int) -> tuple[Lane, ...]:
         trace = self.trace
         rows = self._rows(table, "thread", thread)
-        columns = trace[table]
-        start, end = columns["start"][rows], columns["end"][rows]
+        start, end = (times[rows] for times in spans(trace, table))
         index = np.arange(len(start), dtype=np.int32) if isinstance(rows, slice) else rows
-        depth = nest(start, end).depth
+        # Instants at one time stay in one lane: they cover nothing of each other.
+        depth = nest(start, end).depth if table != "marks" else np.zeros(len(start), np.int32)
         if table == "host_calls":
             inks = _CALL_INKS[trace.index(CallKinds).of_row[rows]]
         elif table == "ranges":
             inks = self._range_inks(rows, depth)
         else:
-            inks = np.full(len(start), ink("os blocked" if table == "os_calls" else "profiler"), np.uint8)
+            inks = np.full(len(start), ink(_HOST_INKS[table]), np.uint8)
         return _split(start, end, inks, None, index, depth, (table,))
 
     def _range_inks(self, rows: Rows | slice, depth: Rows) -> Inks:

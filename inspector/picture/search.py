@@ -10,13 +10,24 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.errors import Usage
+from inspector.picture.tracks import spans
 
 if TYPE_CHECKING:
     from inspector.trace.table import Array
     from inspector.trace.trace import Trace
 
 Int = npt.NDArray[np.int64]
-SEARCHED: tuple[str, ...] = ("kernels", "memcpys", "memsets", "graphs", "host_calls", "ranges", "os_calls", "overheads")
+SEARCHED: tuple[str, ...] = (
+    "kernels",
+    "memcpys",
+    "memsets",
+    "graphs",
+    "host_calls",
+    "ranges",
+    "marks",
+    "os_calls",
+    "overheads",
+)
 
 
 @dataclass(frozen=True)
@@ -94,9 +105,9 @@ def hits(trace: Trace, wanted: Filter) -> Hits:
     names = wanted.names(trace)
     parts: list[tuple[Array, Array, Array]] = []
     for code, name in enumerate(SEARCHED):
-        table = trace[name]
-        rows = np.flatnonzero(names[table["name"]] & (table["end"] - table["start"] >= wanted.least_ns))
-        parts.append((table["start"][rows], np.full(len(rows), code, np.uint8), rows.astype(np.int32)))
-    start, code_, row = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.argsort(start, kind="stable")
-    return Hits(start[order], code_[order], row[order])
+        start, end = spans(trace, name)
+        rows = np.flatnonzero(names[trace[name]["name"]] & (end - start >= wanted.least_ns))
+        parts.append((start[rows], np.full(len(rows), code, np.uint8), rows.astype(np.int32)))
+    starts, codes, found = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(starts, kind="stable")
+    return Hits(starts[order], codes[order], found[order])

@@ -6,17 +6,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from inspector.trace.schema import WORK_TABLES
 
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
 
-Kind = Literal["iterations", "busy", "causes", "stream", "counter", "calls", "ranges", "os", "profiler"]
-HOST_TABLES: dict[str, Kind] = {"host_calls": "calls", "ranges": "ranges", "os_calls": "os", "overheads": "profiler"}
+Int = npt.NDArray[np.int64]
+Kind = Literal["iterations", "busy", "causes", "stream", "counter", "calls", "ranges", "marks", "os", "profiler"]
+HOST_TABLES: dict[str, Kind] = {
+    "host_calls": "calls",
+    "ranges": "ranges",
+    "marks": "marks",
+    "os_calls": "os",
+    "overheads": "profiler",
+}
 _KIND_TITLES: dict[Kind, str] = {
     "calls": "CUDA calls",
     "ranges": "ranges",
+    "marks": "marks",
     "os": "OS calls",
     "profiler": "profiler",
 }
@@ -69,7 +78,13 @@ class Tracks:
         return cls(tuple(groups), tuple(tracks), unlisted)
 
 
-def _counts(trace: Trace, table: str, column: str, size: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+def spans(trace: Trace, table: str) -> tuple[Int, Int]:
+    """Starts and ends of every record of a table that has tracks; instants begin and end at once."""
+    columns = trace[table]
+    return (columns["time"], columns["time"]) if table == "marks" else (columns["start"], columns["end"])
+
+
+def _counts(trace: Trace, table: str, column: str, size: int) -> Int:
     return np.bincount(trace[table][column] + 1, minlength=size + 1)[1:]
 
 

@@ -15,7 +15,7 @@ from inspector.picture.navigate import (
     place_of,
 )
 from inspector.picture.rows import TrackRows
-from inspector.picture.tracks import HOST_TABLES, Tracks
+from inspector.picture.tracks import HOST_TABLES, Tracks, spans
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.selection import Window
 from inspector.trace.trace import Trace
@@ -88,7 +88,7 @@ def test_every_record_has_its_place_and_its_details(trace: Trace) -> None:
         for row in range(len(trace[table])):
             place = place_of(trace, table, row)
             assert place is not None
-            assert place[1:] == (trace[table]["start"][row], trace[table]["end"][row])
+            assert place[1:] == tuple(int(times[row]) for times in spans(trace, table))
             found = details(trace, table, row)
             facts = {fact.label: fact for fact in found.facts}
             assert facts["duration"].exact == f"{place[2] - place[1]:,} ns"

@@ -15,7 +15,7 @@ from inspector.picture.palette import INKS, cause_ink, ink
 from inspector.picture.rows import Content, TrackRows
 from inspector.picture.search import SEARCHED, Filter, hits
 from inspector.picture.timeline import Picture, find, hit, picture
-from inspector.picture.tracks import HOST_TABLES, Track, Tracks
+from inspector.picture.tracks import HOST_TABLES, Track, Tracks, spans
 from inspector.picture.viewport import Viewport
 from inspector.readers.nsys_sqlite import read
 from inspector.readers.reader import silent
@@ -57,7 +57,7 @@ def test_every_record_stands_in_one_lane_of_its_track(trace: Trace) -> None:
             assert (ends[:-1] <= starts[1:]).all()
         if each.kind in ("stream", *HOST_TABLES.values()):
             for source, row, start, end in records(content):
-                assert (start, end) == (trace[source]["start"][row], trace[source]["end"][row])
+                assert (start, end) == tuple(int(times[row]) for times in spans(trace, source))
                 column = "stream" if source in WORK_TABLES else "thread"
                 assert trace[source][column][row] == each.key
                 shown.setdefault(source, []).append(row)
@@ -102,13 +102,14 @@ def test_a_filter_lets_through_what_its_words_say(trace: Trace, pattern: str, le
     expected = []
     for code, table in enumerate(SEARCHED):
         columns = trace[table]
+        starts, ends = spans(trace, table)
         for row in range(len(columns)):
             text = trace.names[int(columns["name"][row])]
             named = not pattern or any(word.strip("^").lower() in text.lower() for word in pattern.split("|"))
             if pattern == "^s":
                 named = text.lower().startswith("s")
-            if named and columns["end"][row] - columns["start"][row] >= least:
-                expected.append((int(columns["start"][row]), code, row))
+            if named and ends[row] - starts[row] >= least:
+                expected.append((int(starts[row]), code, row))
     listed = list(zip(found.start.tolist(), found.table.tolist(), found.row.tolist(), strict=True))
     assert sorted(listed) == sorted(expected)
     assert [each[0] for each in listed] == sorted(each[0] for each in listed)
@@ -219,6 +220,23 @@ def test_nested_ranges_stand_below_each_other() -> None:
     ).trace
     lanes = trace.index(TrackRows).of(track(trace, "ranges")).lanes
     assert [[trace.names[name] for name in lane.names(trace)] for lane in lanes] == [["A"], ["B", "C"], ["D"]]
+
+
+def test_marks_are_instants_that_show_and_are_found() -> None:
+    builder = Builder()
+    thread = builder.thread(builder.process(1), 1)
+    names = builder.names.add_all(["begin", "end"])
+    builder.add("marks", time=[100, 100, 900], thread=thread, name=[names[0], names[0], names[1]], domain=-1)
+    builder.add("ranges", start=[0], end=[1000], thread=thread, name=names[0], kind=0, domain=-1)
+    trace = builder.build(TraceInfo(("t",), "test"))
+    marks = track(trace, "marks")
+    (lane,) = trace.index(TrackRows).of(marks).lanes
+    assert lane.row.tolist() == [0, 1, 2]
+    made = picture_of(trace).tracks[marks.identity]
+    found = made.at(0, 901, 3)
+    assert found is not None
+    assert (found.source, found.row, found.start, found.end) == ("marks", 2, 900, 900)
+    assert [SEARCHED[code] for code in hits(trace, Filter("end")).table] == ["marks"]
 
 
 def test_iterations_are_coloured_by_what_ran_in_them() -> None:

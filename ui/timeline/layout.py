@@ -12,7 +12,7 @@ from inspector.picture.tracks import Group, Track, Tracks
 
 GROUP_HEIGHT = 24
 _HEIGHTS = {"busy": 36, "causes": 20, "counter": 36}
-_LANE_HEIGHTS = {"stream": 16, "iterations": 16, "calls": 13, "ranges": 13, "os": 13, "profiler": 13}
+_LANE_HEIGHTS = {"stream": 16, "iterations": 16, "calls": 13, "ranges": 13, "marks": 13, "os": 13, "profiler": 13}
 # A track does not get taller than this or half the room; its lanes get thinner instead, and nothing is hidden.
 _MOST = 208
 _TELLING = ("SMs Active", "SM Active", "GR Active")
