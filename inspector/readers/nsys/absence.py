@@ -16,7 +16,7 @@ class _Origin:
     """Where the rows of one of our tables come from.
 
     `event` is the kind of event that a capture asks for, '' when its metadata do not tell; `hint` is a word of the
-    profiler's messages about it.
+    profiler's messages about it; `setting` the capture setting that turns it on.
     """
 
     what: str
@@ -24,6 +24,7 @@ class _Origin:
     option: str
     event: str = ""
     hint: str = ""
+    setting: str = ""
 
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
@@ -45,7 +46,12 @@ _ORIGINS: dict[str, _Origin] = {
     "counters": _Origin(
         "GPU metrics", ("GPU_METRICS", "GENERIC_EVENTS"), "--gpu-metrics-devices=all", "", "GPU metric"
     ),
-    "allocations": _Origin("memory events", ("CUDA_GPU_MEMORY_USAGE_EVENTS",), "--cuda-memory-usage=true"),
+    "allocations": _Origin(
+        "memory events",
+        ("CUDA_GPU_MEMORY_USAGE_EVENTS",),
+        "--cuda-memory-usage=true",
+        setting="COLLECT_GPU_MEMORY_USAGE",
+    ),
 }
 
 
@@ -73,6 +79,8 @@ def _why(source: Source, metadata: Metadata, origin: _Origin, warnings: Sequence
         return f"no {what} in this export, which has the table for them{said}: {option} if there should be some"
     if metadata.export.get("EXPORT_PARAM_TABLES_TO_EXPORT"):
         return f"no {what} in this export, which was limited to some tables: export again without --tables"
+    if set(metadata.settings(origin.setting)) == {"false"}:
+        return f"{what} were not traced: {option}"
     if metadata.traced and origin.event:
         if origin.event not in metadata.traced:
             return f"{what} were not traced: {option}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,6 @@ from inspector.readers.nsys.source import PROCESS_BITS, Batch, Codes, Source, re
 from inspector.trace.builder import Builder
 
 Int32 = npt.NDArray[np.int32]
-T = TypeVar("T")
 
 _24_BITS = 0xFFFFFF
 _VERSION = re.compile(r"_v\d+$")

@@ -46,9 +46,6 @@ class Gpus:
         if not self.clash:
             self._of_any |= {device: gpu for device, (gpu,) in meanings.items()}
 
-    def __len__(self) -> int:
-        return len(self._gpus)
-
     @property
     def mapped(self) -> bool:
         """Whether the export says which GPU the device number of a process is."""

@@ -94,11 +94,6 @@ class Metadata:
         """Kinds of events that the capture asked for: 'Cuda', 'NvtxEvents', ...; empty where the file does not tell."""
         return tuple(dict.fromkeys(self.settings("CAPTURE_EVENT_TYPE")))
 
-    @property
-    def graph_mode(self) -> str:
-        """How CUDA graphs were traced: 'Graph', 'Node' or ''."""
-        return next(iter(self.settings("CUDA_GRAPH_TRACE_OPTIONS:MODE")), "")
-
 
 def read_metadata(source: Source, strings: Mapping[int, str]) -> Metadata:
     """All of it; every part may be missing. `strings` is StringIds."""
