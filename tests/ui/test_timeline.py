@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QColor, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QMenu
@@ -18,6 +20,7 @@ from inspector.readers.nsys_sqlite import read
 from inspector.readers.reader import silent
 from inspector.trace.selection import NOTHING, Selection, Window
 from inspector.trace.trace import Trace
+from tests.analysis.generate import traces
 from tests.drawn import Drawn, draw
 from ui.export import write_csv, write_svg
 from ui.questions import Asker
@@ -114,7 +117,7 @@ def show(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[Show]:
     theme = Theme(qapp, settings)
     session = Session(asker, settings)
 
-    def shown(trace: Trace) -> Timeline:
+    def with_trace(trace: Trace) -> Timeline:
         view = Timeline(Host(session, asker, theme, settings))
         qtbot.addWidget(view)
         view.resize(1200, 800)
@@ -123,8 +126,13 @@ def show(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[Show]:
         assert view.state is State.ANSWER
         return view
 
-    yield shown
+    yield with_trace
     session.close()
+
+
+@pytest.fixture
+def shown(show: Show) -> Timeline:
+    return show(draw(LAUNCHES).trace)
 
 
 @pytest.fixture
@@ -522,3 +530,56 @@ def test_a_real_file_at_every_zoom(show: Show, corpus: Path) -> None:
     rect = view.canvas.scene.rect(view.canvas.scene.selected)
     assert rect is not None
     assert rect.left() <= view.canvas.scene.x(middle) <= rect.right()
+
+
+COMMANDS = [
+    "zoom_in",
+    "zoom_out",
+    "pan_left",
+    "pan_right",
+    "pan_left_far",
+    "pan_right_far",
+    "scroll_up",
+    "scroll_down",
+    "fit_selection",
+    "mark",
+    "keep_mark",
+    "range_from_selection",
+    "search",
+    "next_hit",
+    "previous_hit",
+    "next_event",
+    "previous_event",
+    "next_kernel",
+    "previous_kernel",
+    "follow_forward",
+    "follow_back",
+    "pin",
+    "collapse",
+    "escape",
+    "toggle_details",
+]
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(
+    traces(),
+    st.lists(st.one_of(st.sampled_from(COMMANDS), st.tuples(st.integers(0, 1199), st.integers(0, 640))), max_size=20),
+)
+def test_whatever_one_does_the_view_stays_whole(
+    shown: Timeline, trace: Trace, steps: list[str | tuple[int, int]]
+) -> None:
+    shown.session.set_trace(trace)
+    for step in steps:
+        if isinstance(step, str):
+            getattr(shown, step)()
+        else:
+            click(shown, *step)
+        window = shown.session.window
+        assert shown.canvas.scene.viewport.window == window
+        assert 0 <= window.start < window.end
+    shown.canvas.grab()
+    if shown.state is State.ANSWER:
+        rows = shown.rows_for_copy()
+        assert rows is not None
+        assert len(rows.text()) > 0
