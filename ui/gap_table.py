@@ -87,7 +87,7 @@ class GapList:
         elif key == "cause":
             keys = _ranks(slices.cause[main], lambda cause: CAUSES[cause])
         elif key == "host":
-            keys = _ranks(slices.host[main], self._name)
+            keys = _ranks(slices.host[main], lambda host: self._name(host) or UNMARKED)
         elif key == "thread":
             keys = _ranks(slices.thread[main], self.trace.thread_name)
         elif key == "next":

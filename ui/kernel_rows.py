@@ -124,7 +124,7 @@ class KernelList:
 _FIELDS = {"name": "name", "category": "category", "count": "count", "delay": "launch_delay_ns"}
 _KEYS: dict[str, Callable[[KernelRow], Any]] = {
     "name": lambda row: row.name.casefold(),
-    "category": lambda row: row.category,
+    "category": lambda row: row.category.casefold(),
     "count": lambda row: row.count,
     "total": lambda row: row.total_ns,
     "share": lambda row: row.share,

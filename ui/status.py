@@ -22,7 +22,7 @@ class Status(QStatusBar):
         self._theme, self._session = theme, session
         self.setSizeGripEnabled(False)
         self.setAccessibleName("Status")
-        self._name, self._records, self._basis, self._device = QLabel(), QLabel(), QLabel(), QLabel()
+        self._name, self._records, self._basis = QLabel(), QLabel(), QLabel()
         self._quality = QToolButton()
         self._quality.clicked.connect(self.asked)
         self.addWidget(self._name)

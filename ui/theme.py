@@ -204,8 +204,9 @@ class Theme(QObject):
     def _sheet(self) -> str:
         text = Path(__file__).with_name("style.qss").read_text(encoding="utf-8")
         values: dict[str, str] = {name: str(value) for name, value in asdict(self.tokens).items()}
+        values["folder"] = Path(__file__).parent.as_posix()
         values["small"] = f"{self.font('small').pixelSize()}px"
-        for step in (1, 2, 4, 8, 12, 16, 24):
+        for step in (1, 2, 4, 5, 8, 12, 16, 24):
             values[f"px{step}"] = f"{self.px(step)}px"
         return re.sub(r"@(\w+)", lambda match: values[match[1]], text)
 

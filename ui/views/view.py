@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QStackedLayout, QWidget
 
 from inspector.trace.selection import Selection, Window
-from inspector.trace.trace import Trace
 from ui.export import Rows
 from ui.questions import Asker, Failure, Question
 from ui.session import Session
 from ui.settings import SettingsFile
 from ui.theme import Theme
 from ui.widgets.message import Message
+
+if TYPE_CHECKING:
+    from inspector.trace.trace import Trace
 
 
 @dataclass(frozen=True)
