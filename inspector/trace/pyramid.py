@@ -61,10 +61,8 @@ class Pyramid:
         if len(kinds) == 1:
             votes[:, 0] = before[np.minimum(np.arange(len(heads) + 1) * BLOCK, size)]
         elif size:
-            number = np.zeros(256, np.int64)
-            number[kinds] = np.arange(len(kinds))
             # One pass over the events; sums within a block are far below 2**53, so float64 holds them exactly.
-            cell = np.repeat(np.arange(len(heads)) * len(kinds), BLOCK)[:size] + number[kind]
+            cell = np.repeat(np.arange(len(heads)) * len(kinds), BLOCK)[:size] + _numbered(kinds)[kind]
             sums = np.bincount(cell, weights=length, minlength=len(heads) * len(kinds))
             np.cumsum(sums.reshape(-1, len(kinds)).astype(np.int64), axis=0, out=votes[1:])
         return cls(start, before, kind, longest, kinds, votes)
@@ -112,15 +110,20 @@ class Pyramid:
         """The kind with the most time in each column, every event cut at the column edges."""
         start = np.maximum(self.start[rows] - origin, 0)
         end = np.minimum(self.ends(rows) - origin, step * num)
+        many = len(self.kinds)
         first = start // step
-        times = np.maximum((end - 1) // step - first, 0) + 1
-        event = np.repeat(np.arange(len(start)), times) if times.max() > 1 else np.arange(len(start))
-        column = expand(first, times)
-        share = np.minimum(end[event], (column + 1) * step) - np.maximum(start[event], column * step)
-        of_kind = np.searchsorted(self.kinds, self.kind[rows])[event]
+        of_kind = _numbered(self.kinds)[self.kind[rows]]
+        edge = (first + 1) * step
         # An event without length still gives its column a colour when nothing else does.
-        weight = np.maximum(share, 0.25)
-        sums = np.bincount(column * len(self.kinds) + of_kind, weights=weight, minlength=num * len(self.kinds))
+        weight = np.maximum(np.minimum(end, edge) - start, 0.25)
+        sums = np.bincount(first * many + of_kind, weights=weight, minlength=num * many)
+        over = np.flatnonzero(end > edge)
+        if len(over):
+            times = (end[over] - 1) // step - first[over]
+            column = expand(first[over] + 1, times)
+            event = np.repeat(over, times)
+            share = np.minimum(end[event], (column + 1) * step) - column * step
+            sums += np.bincount(column * many + of_kind[event], weights=share, minlength=num * many)
         table = sums.reshape(num, len(self.kinds))
         winner: Kinds = np.where(table.any(axis=1), self.kinds[table.argmax(axis=1)], 0).astype(np.uint8)
         return winner
@@ -158,3 +161,10 @@ class Pyramid:
             if away <= distance:
                 best, distance = row, away
         return best
+
+
+def _numbered(kinds: Kinds) -> Int:
+    """Place of each kind among `kinds`, for all 256."""
+    places = np.zeros(256, np.int64)
+    places[kinds] = np.arange(len(kinds))
+    return places
