@@ -218,7 +218,13 @@ def _iterations(trace: Trace, _: int) -> tuple[Lane, ...]:
     order = np.argsort(found.start, kind="stable")
     rows = order.astype(np.int32)
     start, end = found.start[order], found.end[order]
-    return _split(start, end, inks[order], None, rows, lanes(start, end), ("iterations",))
+    # Each process keeps to lanes of its own.
+    lane, used = np.zeros(len(found), np.int32), 0
+    for process in np.unique(found.process).tolist():
+        mine = np.flatnonzero(found.process[order] == process)
+        lane[mine] = lanes(start[mine], end[mine]) + used
+        used = int(lane[mine].max()) + 1
+    return _split(start, end, inks[order], None, rows, lane, ("iterations",))
 
 
 _MAKERS = {"busy": _busy, "causes": _causes, "iterations": _iterations}

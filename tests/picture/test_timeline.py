@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from inspector.analysis.busy import busy
 from inspector.analysis.causes import CAUSES
+from inspector.analysis.iterations import Iterations
 from inspector.analysis.rollup import idle_by_cause
 from inspector.errors import Usage
 from inspector.picture.palette import INKS, cause_ink, ink
@@ -20,7 +21,7 @@ from inspector.picture.viewport import Viewport
 from inspector.readers.nsys_sqlite import read
 from inspector.readers.reader import silent
 from inspector.trace.builder import Builder
-from inspector.trace.schema import WORK_TABLES
+from inspector.trace.schema import SCHEMAS, WORK_TABLES
 from inspector.trace.selection import Window
 from inspector.trace.trace import Trace, TraceInfo
 from tests.analysis.generate import traces
@@ -250,6 +251,22 @@ def test_iterations_are_coloured_by_what_ran_in_them() -> None:
     lane = trace.index(TrackRows).of(track(trace, "iterations", -1)).lanes[0]
     names = ["context iteration", "generation iteration", "mixed iteration"]
     assert [INKS[kind].name for kind in lane.pyramid.kind] == names
+
+
+def test_each_process_keeps_to_its_own_lane_of_iterations() -> None:
+    builder = Builder()
+    processes = [builder.process(1), builder.process(2)]
+    stream = builder.stream(processes[0], builder.device(0), 7)
+    builder.add("kernels", start=[0], end=[9], stream=stream, name=builder.names.add("k"), correlation=0)
+    # Both end one iteration at 50 and begin the next, the second process first.
+    start, end, owner = [0, 10, 50, 50], [50, 50, 90, 95], [0, 1, 1, 0]
+    counts = dict.fromkeys((column.name for column in SCHEMAS["iterations"].columns if column.dtype == "int32"), 1)
+    counts |= {"process": [processes[at] for at in owner]}  # type: ignore[dict-item]
+    builder.add("iterations", start=start, end=end, iteration=[1, 1, 2, 2], **counts)
+    trace = builder.build(TraceInfo(("t",), "test"))
+    found = trace.index(Iterations)
+    for lane in trace.index(TrackRows).of(track(trace, "iterations", -1)).lanes:
+        assert len(set(found.process[lane.row].tolist())) == 1
 
 
 def test_tracks_come_in_order_and_the_empty_ones_are_counted() -> None:
