@@ -176,23 +176,40 @@ def _numbers(match: re.Match[str]) -> tuple[int, int, int]:
 
 
 def _from_kernels(trace: Trace) -> Iterations:
-    kernels = trace["kernels"]
-    none = np.empty(0, np.int64)
-    rows = none
-    if len(kernels):
-        total = np.zeros(len(trace["streams"]), np.int64)
-        np.add.at(total, kernels["stream"], kernels["end"] - kernels["start"])
-        rows = np.flatnonzero(kernels["stream"] == int(np.argmax(total)))
-    first, confidence = find_period(kernels["name"][rows])
-    if confidence < MIN_CONFIDENCE:
+    """The repeats on the busiest stream of every process whose kernels repeat; the confidence is the smallest."""
+    kernels, streams = trace["kernels"], trace["streams"]
+    length = np.zeros(len(streams), np.int64)
+    known = np.flatnonzero(kernels["stream"] >= 0)
+    np.add.at(length, kernels["stream"][known], (kernels["end"] - kernels["start"])[known])
+    best, parts = 0.0, []
+    for process in np.unique(streams["process"]).tolist():
+        mine = np.flatnonzero(streams["process"] == process)
+        rows = np.flatnonzero(kernels["stream"] == mine[np.argmax(length[mine])])
+        first, confidence = find_period(kernels["name"][rows])
+        best = max(best, confidence)
+        if confidence >= MIN_CONFIDENCE:
+            start = kernels["start"][rows[first]]
+            end = np.r_[start[1:], int(kernels["end"][rows].max())]
+            parts.append((confidence, start, end, np.full(len(start), process, np.int32), np.arange(len(start))))
+    if not parts:
+        none = np.empty(0, np.int64)
         small = none.astype(np.int32)
-        return Iterations("none", confidence, False, none, none, none, none, small, small, small)
-    start = kernels["start"][rows[first]]
-    end = np.r_[start[1:], int(kernels["end"][rows].max())]
+        return Iterations("none", best, False, none, none, none, none, small, small, small)
+    start, end, owner, number = (np.concatenate([part[column] for part in parts]) for column in range(1, 5))
+    order = np.argsort(start, kind="stable")
     unknown = np.full(len(start), -1, np.int32)
-    owner = np.full(len(start), trace["streams"]["process"][kernels["stream"][rows[0]]], np.int32)
-    count = np.arange(len(start), dtype=np.int64)
-    return Iterations("kernel sequence", confidence, False, start, end, count * 0, count, owner, unknown, unknown)
+    return Iterations(
+        "kernel sequence",
+        min(part[0] for part in parts),
+        False,
+        start[order],
+        end[order],
+        np.zeros(len(start), np.int64),
+        number[order].astype(np.int64),
+        owner[order],
+        unknown,
+        unknown,
+    )
 
 
 @dataclass(frozen=True)
