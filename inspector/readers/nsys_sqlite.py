@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import adbc_driver_manager
-import adbc_driver_sqlite.dbapi
+import adbc_driver_sqlite
 import pyarrow as pa
 
 from inspector.errors import Unreadable
@@ -183,13 +183,16 @@ class SqliteSource:
         yield from self._through_sqlite3(table, wanted, f"{query} LIMIT -1 OFFSET {done}")
 
     def _through_adbc(self, query: str) -> Iterator[pa.RecordBatch]:
+        # Not through its DB-API module, which loads pandas.
         with (
-            closing(adbc_driver_sqlite.dbapi.connect(self._uri)) as connection,
-            closing(connection.cursor()) as cursor,
+            closing(adbc_driver_sqlite.connect(self._uri)) as database,
+            closing(adbc_driver_manager.AdbcConnection(database)) as connection,
+            closing(adbc_driver_manager.AdbcStatement(connection)) as statement,
         ):
-            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": _BATCH_ROWS})
-            cursor.execute(query)
-            with cursor.fetch_record_batch() as reader:
+            statement.set_options(**{"adbc.sqlite.query.batch_rows": _BATCH_ROWS})
+            statement.set_sql_query(query)
+            stream, _ = statement.execute_query()
+            with pa.RecordBatchReader.from_stream(stream) as reader:
                 yield from reader
 
     def _through_sqlite3(self, table: str, columns: Sequence[str], query: str) -> Iterator[Batch]:

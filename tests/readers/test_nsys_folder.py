@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +117,13 @@ def test_cancel(folder: Path) -> None:
     with pytest.raises(Cancelled):
         nsys_arrow.read(folder, report)
     assert nsys_arrow.read(folder, silent).records("kernels") == 8
+
+
+def test_reading_does_not_load_pandas(folder: Path) -> None:
+    code = (
+        "import sys; from inspector.readers import open_trace\n"
+        "for path in sys.argv[1:]: open_trace(path)\n"
+        "assert 'pandas' not in sys.modules"
+    )
+    export = folder.with_suffix(".sqlite")
+    subprocess.run([sys.executable, "-c", code, str(folder), str(export)], check=True, timeout=60)

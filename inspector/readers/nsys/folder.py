@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inspector.errors import Unreadable
-from inspector.readers.nsys.source import Batch, Faults, Part
+from inspector.readers.nsys.source import Batch, Faults, Part, mask_array
 
 _BATCH_ROWS = 1 << 16
 # Of one table, the first of these that is there is read.
@@ -145,7 +145,7 @@ class FolderSource:
                 arrays = dict(zip(rows.schema.names, rows.columns, strict=True))
                 if where:
                     batch = Batch(table, arrays, rows.num_rows, self.faults)
-                    keep = pa.array(np.isin(batch.ints(where[0]), where[1]) & ~batch.null(where[0]))
+                    keep = mask_array(np.isin(batch.ints(where[0]), where[1]) & ~batch.null(where[0]))
                     arrays = {name: array.filter(keep) for name, array in arrays.items()}
                     yield Batch(table, arrays, keep.true_count, self.faults)
                 else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,10 @@ PROCESS_BITS = 0xFFFFFFFFFF000000
 TEXT_COLUMNS = frozenset({"name", "value", "text", "data", "metricName"})
 """Columns that hold text in every table of which records are read."""
 
+_DTYPES = {
+    pa.from_numpy_dtype(np.dtype(name)): name
+    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float64")
+}
 _WRAP = 1 << 64
 _SIGN = 1 << 63
 
@@ -124,9 +128,7 @@ class Batch:
             return np.ones(self._length, bool)
         if not _is_number(array.type):
             return np.array([value is None for value in _numbers(array)], bool)
-        if not array.null_count:
-            return np.zeros(self._length, bool)
-        return cast(Bool, array.is_null().to_numpy(zero_copy_only=False))
+        return _nulls(array)
 
     def ints(self, column: str, default: int = 0) -> Int:
         """The column as int64 of its own memory; unsigned 64-bit values keep their bits."""
@@ -134,11 +136,9 @@ class Batch:
         if array is None:
             return np.full(self._length, default, np.int64)
         # A copy, since a view would keep all columns of its batch alive.
-        if not array.null_count:
-            return np.array(array.to_numpy(zero_copy_only=False), np.int64)
-        values = np.array(pc.fill_null(array, 0).to_numpy(zero_copy_only=False), np.int64)
-        if default:
-            values[self.null(column)] = default
+        values = np.array(_view(array), np.int64)
+        if array.null_count:
+            values[_nulls(array)] = default
         return values
 
     def floats(self, column: str) -> npt.NDArray[np.float64]:
@@ -150,7 +150,9 @@ class Batch:
             values = _numbers(array)
             self._count_wrong(column, array, values)
             array = pa.array([None if value is None else float(value) for value in values], pa.float64())
-        return np.array(pc.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+        found = np.array(_view(pc.cast(array, pa.float64(), safe=False)))
+        found[_nulls(array)] = np.nan
+        return found
 
     def codes(self, column: str) -> Codes[int | None]:
         """The distinct integers of the column, None for NULL, and which of them stands in each row."""
@@ -250,11 +252,39 @@ def _encoded(array: pa.Array) -> tuple[npt.NDArray[np.int64], list[Any]]:
         return np.zeros(len(array), np.int64), [None]
     if len(array) and not array.null_count and pa.types.is_integer(array.type):
         # Process, device and thread are mostly the same in a whole batch, which is found out much faster.
-        values = array.to_numpy()
+        values = _view(array)
         if (values == values[0]).all():
             return np.zeros(len(array), np.int64), [int(values[0])]
     encoded = array.dictionary_encode(null_encoding="encode")
-    return np.array(encoded.indices.to_numpy(zero_copy_only=False), np.int64), encoded.dictionary.to_pylist()
+    return np.array(_view(encoded.indices), np.int64), encoded.dictionary.to_pylist()
+
+
+# What Arrow offers for this loads pandas, which takes longer than to read a small file.
+
+
+def _view(array: pa.Array) -> npt.NDArray[Any]:
+    """The values of an array of numbers without a copy; anything where it is NULL."""
+    buffer = array.buffers()[1]
+    if buffer is None:
+        return np.empty(0, _DTYPES[array.type])
+    return np.frombuffer(buffer, _DTYPES[array.type], len(array), array.offset * (array.type.bit_width // 8))
+
+
+def _nulls(array: pa.Array) -> Bool:
+    """Where an array is NULL."""
+    if not array.null_count:
+        return np.zeros(len(array), bool)
+    if pa.types.is_null(array.type):
+        return np.ones(len(array), bool)
+    bits = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
+    nulls: Bool = bits[array.offset : array.offset + len(array)] == 0
+    return nulls
+
+
+def mask_array(mask: Bool) -> pa.Array:
+    """A numpy mask as an Arrow array."""
+    packed = pa.py_buffer(np.packbits(mask, bitorder="little").tobytes())
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, packed], 0)
 
 
 def records(source: Source, table: str, *columns: str) -> list[tuple[Any, ...]]:
