@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_ENOUGH = 0.3
+
 
 def score(query: str, text: str) -> float | None:
     """How well `query` fits `text`, higher is better; None when its letters do not all occur in order.
@@ -31,9 +33,13 @@ def score(query: str, text: str) -> float | None:
 
 
 def ranked(query: str, texts: list[str]) -> list[int]:
-    """Positions of the texts that fit, the best first; equal ones in the order given."""
-    found = [(score(query, text), at) for at, text in enumerate(texts)]
-    return [at for fit, at in sorted(((f, a) for f, a in found if f is not None), key=lambda each: (-each[0], each[1]))]
+    """Positions of the texts that fit, the best first; equal ones in the order given.
+
+    Those that fit far worse than the best are left out: scattered letters are found in almost everything.
+    """
+    found = [(fit, at) for at, text in enumerate(texts) if (fit := score(query, text)) is not None]
+    enough = max((fit for fit, _ in found), default=0.0) * _ENOUGH
+    return [at for fit, at in sorted(found, key=lambda each: (-each[0], each[1])) if fit >= enough]
 
 
 def _word_start(text: str, letter: str, at: int) -> int | None:

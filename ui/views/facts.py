@@ -16,6 +16,7 @@ from ui.export import Rows
 from ui.questions import Question
 from ui.views.view import Host, View
 
+_LABEL = 96
 _WORDS = {"info": "note", "suspect": "suspect", "loss": "loss"}
 
 
@@ -99,6 +100,7 @@ class Facts(View):
             text = QLabel(fact.text.replace("/", "/\u200b") if fact.label == "path" else fact.text)
             text.setTextFormat(Qt.TextFormat.PlainText)
             text.setWordWrap(True)
+            text.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
             text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
             text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             if not fact.label:
@@ -107,6 +109,8 @@ class Facts(View):
                 form.addRow(text)
                 continue
             label = QLabel(fact.label)
+            label.setWordWrap(True)
+            label.setFixedWidth(px(_LABEL))
             label.setObjectName({"loss": "wrong", "suspect": "doubt"}.get(fact.severity, "muted"))
             form.addRow(label, text)
         self._area.setWidget(page)

@@ -104,9 +104,12 @@ class Gaps(View):
         """Row heights, and the bar's own type."""
         self.table.retheme()
         self.shortest.setFixedWidth(self.theme.px(112))
-        self.bar.updateGeometry()
         self.bar.resizeEvent(None)
         self.update()
+
+    def take_focus(self) -> None:
+        """To the table."""
+        self.table.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def next_gap(self) -> None:
         """Go to the first gap after the one that is selected, or in the view where none is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout
+from PySide6.QtWidgets import QComboBox, QFrame, QGridLayout, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout
 
 from inspector import units
 from inspector.analysis.causes import CAUSES, EXPLANATIONS
@@ -15,6 +15,7 @@ from inspector.trace.trace import Trace
 from ui.figures import Figures, figures
 from ui.questions import Question
 from ui.views.view import Host, Need, View
+from ui.widgets.elided import Elided
 from ui.widgets.figure import Figure
 
 _MARGIN = 0.5
@@ -33,12 +34,9 @@ class Headline(View):
         self._devices = QComboBox()
         self._devices.setAccessibleName("Device")
         self._devices.activated.connect(self._device_chosen)
-        self._device, self._range, self._trust = QLabel(), QLabel(), QLabel()
+        self._device, self._range, self._trust = (Elided(host.theme) for _ in range(3))
         self._range.setObjectName("small")
         self._trust.setObjectName("small")
-        for label in (self._device, self._range, self._trust):
-            label.setTextFormat(Qt.TextFormat.PlainText)
-            label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._whole = QPushButton("Whole trace")
         self._whole.setObjectName("link")
         self._whole.setAccessibleName("Figures of the whole trace")
@@ -66,7 +64,7 @@ class Headline(View):
         self._figures = answer
         found, basis = answer.busy, trace.info.basis
         selected = self.session.selection.window is not None
-        self._range.setText(("selected range, " if selected else "whole trace, ") + units.time(found.span_ns))
+        self._range.set_text(("selected range, " if selected else "whole trace, ") + units.time(found.span_ns))
         self._range.setToolTip(f"{found.span.start:,} ns to {found.span.end:,} ns")
         self._whole.setVisible(selected)
         self._say_trust(answer)
@@ -106,7 +104,7 @@ class Headline(View):
     @property
     def text(self) -> str:
         """All that the strip says."""
-        labels = (self._device.text(), self._range.text(), self._trust.text())
+        labels = (self._device.full, self._range.full, self._trust.full)
         return "\n".join([*labels, *(figure.text for figure in (self._busy, self._cause, self._next))])
 
     def retheme(self) -> None:
@@ -152,7 +150,7 @@ class Headline(View):
         self._devices.setCurrentIndex(self.session.device)
         self._devices.setVisible(len(names) > 1)
         self._device.setVisible(len(names) == 1)
-        self._device.setText(names[0] if len(names) == 1 else "")
+        self._device.set_text(names[0] if len(names) == 1 else "")
 
     def _device_chosen(self, device: int) -> None:
         # What was selected on the other device would say one thing and show another.
@@ -166,7 +164,7 @@ class Headline(View):
         self._trust.style().polish(self._trust)
         first = "kernels inside graphs are not in this file" if answer.whole_graphs else next(iter(verdict.reasons), "")
         level = {"trusted": "figures can be trusted", "partly": "partly to be trusted", "cannot say": "cannot say"}
-        self._trust.setText(level[verdict.level] + (f": {first}" if first else ""))
+        self._trust.set_text(level[verdict.level] + (f": {first}" if first else ""))
         self._trust.setToolTip("\n".join([*verdict.reasons, *verdict.advice]))
 
     def _follow(self) -> None:

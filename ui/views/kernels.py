@@ -65,6 +65,10 @@ class Kernels(View):
         """The rows that are selected, all of them where there is at most one."""
         return self.table.rows(only_selected=len(self.table.selected_rows()) > 1)
 
+    def take_focus(self) -> None:
+        """To the table."""
+        self.table.setFocus(Qt.FocusReason.OtherFocusReason)
+
     def retheme(self) -> None:
         """Row heights and field widths."""
         self.table.retheme()

@@ -36,7 +36,6 @@ class CauseBar(QWidget):
         self._parts, self._idle, self.selected = parts, idle_ns, selected
         self.setAccessibleDescription(self.text())
         self._lay_out()
-        self.updateGeometry()
         self.update()
 
     def text(self) -> str:
@@ -62,7 +61,6 @@ class CauseBar(QWidget):
     def resizeEvent(self, event: object) -> None:
         """The legend flows anew."""
         self._lay_out()
-        self.updateGeometry()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The bar, then swatch, name, time and share of each cause."""
@@ -90,8 +88,8 @@ class CauseBar(QWidget):
             painter.setPen(self._theme.color("muted"))
             painter.drawText(room, int(Qt.AlignmentFlag.AlignVCenter), self._figures(ns))
         if self.hasFocus():
-            painter.setPen(QPen(self._theme.color("accent"), 1))
-            painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
+            painter.setPen(QPen(self._theme.color("accent"), 2))
+            painter.drawRect(QRectF(0, 0, self.width(), px(14)).adjusted(1, 1, -1, -1))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Choose the cause under the pointer."""
@@ -136,6 +134,8 @@ class CauseBar(QWidget):
             self._places.append((QRectF(left, 0, width, self._theme.px(14)), cause))
             left += width
         self._places += self._labels(self.width())
+        # A layout asks for the height that a width needs only as a wish; here all lines are to be read.
+        self.setMinimumHeight(self.heightForWidth(self.width()))
 
     def _labels(self, width: int) -> list[tuple[QRectF, int]]:
         metrics, px = QFontMetricsF(self._theme.font("small")), self._theme.px

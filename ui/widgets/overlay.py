@@ -32,7 +32,7 @@ class Overlay(QFrame):
     def open(self, first: QWidget) -> None:
         """Show it, with the focus on `first`."""
         self._back = QApplication.focusWidget()
-        self._place()
+        self.place()
         self.show()
         self.raise_()
         first.setFocus(Qt.FocusReason.PopupFocusReason)
@@ -62,13 +62,18 @@ class Overlay(QFrame):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Stay in place when the window is resized."""
         if event.type() == QEvent.Type.Resize:
-            self._place()
+            self.place()
         return False
 
-    def _place(self) -> None:
+    def wanted_height(self) -> int:
+        """How tall it would be if there were room."""
+        return self.theme.px(_TALLEST)
+
+    def place(self) -> None:
+        """Take the place in the window."""
         window = self.window().rect()
         width = min(self.theme.px(_WIDEST), window.width() - 8 * GRID)
-        height = min(self.theme.px(_TALLEST), window.height() - 12 * GRID)
+        height = min(self.wanted_height(), self.theme.px(_TALLEST), window.height() - 12 * GRID)
         self.setGeometry((window.width() - width) // 2, 6 * GRID, width, height)
 
     def _focus_moved(self, old: QWidget | None, now: QWidget | None) -> None:

@@ -62,6 +62,11 @@ class PaletteBox(Overlay):
         """What is listed, in order."""
         return [self._model.item(row).text() for row in range(self._model.rowCount())]
 
+    def wanted_height(self) -> int:
+        """The line, and as many rows as there are."""
+        rows = self._model.rowCount() * max(self.list.sizeHintForRow(0), 0)
+        return self.line.sizeHint().height() + rows + 2 * GRID
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Arrows and Return typed into the line belong to the list."""
         if watched is self.line and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
@@ -84,6 +89,7 @@ class PaletteBox(Overlay):
             item.setAccessibleDescription(entry.note)
             self._model.appendRow(item)
         self.list.setCurrentIndex(self._model.index(0, 0))
+        self.place()
 
     def _run(self, index: QModelIndex | QPersistentModelIndex) -> None:
         if not index.isValid():

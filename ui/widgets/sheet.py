@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
-from PySide6.QtWidgets import QLabel, QScrollArea, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QScrollArea, QWidget
 
 from ui.theme import GRID, Theme
 from ui.widgets.overlay import Overlay
@@ -29,14 +29,16 @@ class Sheet(Overlay):
         super().__init__(theme, window)
         self.setAccessibleName(title)
         self._title = QLabel(title)
-        self._title.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
+        head = QHBoxLayout()
+        head.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
+        head.addWidget(self._title)
         self._area = QScrollArea(self)
         self._area.setWidgetResizable(True)
         self._area.setAccessibleName(title)
         self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._page = _Page(theme)
         self._area.setWidget(self._page)
-        self.body.addWidget(self._title)
+        self.body.addLayout(head)
         self.body.addWidget(self._area, 1)
 
     def show_lines(self, lines: Sequence[Line]) -> None:
@@ -75,7 +77,6 @@ class _Page(QWidget):
         for line, rect in zip(self.lines, self._rects(), strict=True):
             heading = not line.text and line.ink < 0
             painter.setFont(self._theme.font("strong" if heading else "text"))
-            painter.setPen(self._theme.color("muted" if heading else "text"))
             room = QRectF(rect)
             if line.ink >= 0:
                 # Not needed before a trace is open, and the legend only then.
@@ -85,6 +86,7 @@ class _Page(QWidget):
                 box = QRectF(room.left(), room.top() + (self._height() - size) / 2, size, size)
                 swatch(painter, box, line.ink, self._theme)
                 room.setLeft(room.left() + size + px(8))
+            painter.setPen(self._theme.color("muted" if heading else "text"))
             painter.drawText(room, int(Qt.AlignmentFlag.AlignTop), line.name)
             beside = QRectF(rect)
             beside.setLeft(self._middle())
