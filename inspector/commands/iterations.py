@@ -87,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
         text = [
             (
                 str(row["iteration"]),
+                "" if row["process"] is None else str(row["process"]),
                 row["kind"] or "–",
                 "–" if row["context"] is None else str(row["context"]),
                 "–" if row["generation"] is None else str(row["generation"]),
@@ -101,6 +102,7 @@ def run(args: argparse.Namespace) -> int:
         ]
         titles = (
             "iteration",
+            "process",
             "kind",
             "context",
             "generation",
@@ -112,5 +114,5 @@ def run(args: argparse.Namespace) -> int:
             "graphs",
         )
         common.print_text(f"from {found.source}, confidence {found.confidence:.2f}")
-        common.print_text(table(titles, text, left=(1, 7)))
+        common.print_text(table(titles, text, left=(2, 8)))
     return 0

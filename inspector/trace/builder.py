@@ -24,7 +24,7 @@ _FAR_NS = 86_400 * 10**9
 _LOOK_AHEAD = 256
 _REVERSED, _OUTSIDE, _UNSTAMPED, _CONTRADICTED = range(4)
 # Tables whose rows others refer to and that are sorted; _ROW is a column of ours while they are.
-_REFERRED = {"iterations", "requests"}
+_REFERRED = {"devices", "iterations", "requests"}
 _ROW = " row"
 _NOTE_CODES = ("reversed", "outside", "unstamped", "contradicted")
 
@@ -294,7 +294,7 @@ def _extent(tables: Mapping[str, Mapping[str, Array]], session_start: int | None
         if name in ("rejected", "event_records", "flows"):
             continue
         key = SCHEMAS[name].sorted_by
-        if key is None or not len(columns[key]):
+        if key is None or not len(columns[key]) or SCHEMAS[name].column(key).unit != "ns":
             continue
         times = columns[key]
         if session_start is not None:

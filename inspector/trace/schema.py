@@ -74,6 +74,7 @@ _RECORDS: tuple[TableSchema, ...] = (
             Column("sm_count", "int32", "", "streaming multiprocessors; -1 unknown", optional=True, unknown=-1),
             Column("source", "int32", "", "which of the opened files", optional=True),
         ),
+        "number",
     ),
     TableSchema(
         "processes",
