@@ -315,6 +315,8 @@ def _closing(text: bytes, start: int) -> int:
     depth = 0
     for match in TOKENS.finditer(text, start, start + _MAX_EVENT):
         token = match[0]
+        if token == b'"':
+            return 0
         if token in (b"{", b"["):
             depth += 1
         elif token in (b"}", b"]"):

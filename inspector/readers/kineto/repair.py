@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-TOKENS = re.compile(rb'"(?:[^"\\]+|\\.)*"|[{}\[\]]', re.DOTALL)
-"""Strings as wholes, and brackets."""
+TOKENS = re.compile(rb'"(?:[^"\\]+|\\.)*"|["{}\[\]]', re.DOTALL)
+"""Strings as wholes, brackets, and the opening mark of a string that never ends."""
 EATEN = re.compile(rb'(?<!\\)\\"(?=\s*[,}\]])')
 """A backslash at the end of a string that hides its closing mark."""
 _CONTROL = re.compile(rb"[\x00-\x1f]")
