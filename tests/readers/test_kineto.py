@@ -352,3 +352,11 @@ def test_chunks_do_not_change_what_is_read(tmp_path: Path) -> None:
     assert len(trace["kernels"]) == len(trace["host_calls"]) == 40_000
     assert np.all(trace["kernels"]["end"] - trace["kernels"]["start"] == 4250)
     assert trace.quality.notes == []
+
+
+def test_a_long_name_that_is_cut_off_takes_no_time(tmp_path: Path) -> None:
+    listed = events()
+    listed[-1]["name"] = "void at::native::" * 20_000
+    text = json.dumps({"traceEvents": listed})
+    trace = opened(tmp_path, text[: len(text) - 100_000])
+    assert [name for name, *_ in kernels(trace)] == ["k0", "k1", "k2", "k3"]

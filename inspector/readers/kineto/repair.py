@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-TOKENS = re.compile(rb'"(?:[^"\\]+|\\.)*"|["{}\[\]]', re.DOTALL)
+TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
 """Strings as wholes, brackets, and the opening mark of a string that never ends."""
 EATEN = re.compile(rb'(?<!\\)\\"(?=\s*[,}\]])')
 """A backslash at the end of a string that hides its closing mark."""
