@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from inspector.analysis.causes import CAUSES, Causes
+from inspector.analysis.causes import CAUSES, Causes, DeviceSlices
 from inspector.analysis.gaps import Gaps
 from inspector.analysis.rollup import iterations_of_gaps, next_names
+from inspector.trace.intervals import expand
 
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
@@ -48,15 +49,28 @@ def _facts(trace: Trace, device: int) -> Facts:
     count = len(trace.index(Gaps).devices[device])
     slices = trace.index(Causes).devices[device]
     first = np.searchsorted(slices.gap, np.arange(count + 1)).astype(np.int64)
+    return Facts(first, _main(slices, first), next_names(trace, device), iterations_of_gaps(trace, device))
+
+
+def _main(slices: DeviceSlices, first: Int) -> Int:
+    """For each gap the longest slice of the cause that has most time in it."""
     length = slices.end - slices.start
-    main = np.zeros(count, np.int64)
-    if count:
-        key = slices.gap.astype(np.int64) * len(CAUSES) + slices.cause
-        order = np.lexsort((length, key))
-        ends = np.flatnonzero(np.r_[np.diff(key[order]) != 0, True])
+    each = np.diff(first)
+    # Of one or two slices the longer one is it, whatever their causes; sorting is for the few gaps with more.
+    main: Int = first[:-1].copy()
+    second = np.flatnonzero(each == 2)
+    main[second] += length[main[second] + 1] > length[main[second]]
+    many = np.flatnonzero(each > 2)
+    if len(many):
+        at = expand(first[many], each[many])
+        key = slices.gap[at].astype(np.int64) * len(CAUSES) + slices.cause[at]
+        order = at[np.lexsort((length[at], key))]
+        key = slices.gap[order].astype(np.int64) * len(CAUSES) + slices.cause[order]
+        ends = np.flatnonzero(np.r_[np.diff(key) != 0, True])
         total = np.diff(np.r_[0, np.cumsum(length[order])[ends]])
         # The longest slice of each (gap, cause) is the last of its run; of the runs of a gap the heaviest counts.
-        best = np.lexsort((total, slices.gap[order[ends]]))
-        last = np.flatnonzero(np.r_[np.diff(slices.gap[order[ends]][best]) != 0, True])
-        main = order[ends][best[last]]
-    return Facts(first, main, next_names(trace, device), iterations_of_gaps(trace, device))
+        gap = slices.gap[order[ends]]
+        best = np.lexsort((total, gap))
+        last = np.flatnonzero(np.r_[np.diff(gap[best]) != 0, True])
+        main[many] = order[ends][best[last]]
+    return main

@@ -68,7 +68,11 @@ class GapList:
 
     def row_of(self, start: int) -> int:
         """The row that lists the gap with that start; -1 when it is not listed."""
-        found = np.flatnonzero(self.trace.index(Gaps).devices[self.device].start[self.rows] == start)
+        starts = self.trace.index(Gaps).devices[self.device].start
+        gap = int(np.searchsorted(starts, start))
+        if gap == len(starts) or starts[gap] != start:
+            return -1
+        found = np.flatnonzero(self.rows == gap)
         return int(found[0]) if len(found) else -1
 
     def order(self, key: str) -> Int:

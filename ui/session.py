@@ -232,12 +232,16 @@ def fingerprint(paths: Sequence[str]) -> str:
 
 
 def _read(*paths: str, report: Any) -> Trace:
+    from inspector.picture.tracks import Tracks
     from inspector.readers import open_trace
+    from inspector.readers.reader import Progress
     from inspector.trace.work import Work
 
     trace = open_trace(*paths, report=report)
-    # Everything needs it, the GUI thread first: it is built where waiting shows as progress.
+    report(Progress("arranging", rows=trace.num_work()))
+    # The GUI thread needs these two at once: they are built where waiting shows as progress.
     trace.index(Work)
+    trace.index(Tracks)
     return trace
 
 

@@ -143,8 +143,9 @@ class View(QWidget):
             return
         for need in self.NEEDS:
             if not any(len(trace[table]) for table in need.tables):
-                how = [trace.info.missing[table] for table in need.tables if table in trace.info.missing]
-                self._say(State.NO_DATA, need.sentence, " ".join(dict.fromkeys(how)))
+                # The first table is the one that matters most; what it takes to have the others is another matter.
+                how = next((trace.info.missing[table] for table in need.tables if table in trace.info.missing), "")
+                self._say(State.NO_DATA, need.sentence, how[:1].upper() + how[1:])
                 return
         self._say(State.WAITING, "Working…")
         self.refresh()

@@ -32,6 +32,7 @@ class Opening(QFrame):
         self._dismiss.clicked.connect(session.dismiss_failure)
         self._bar = QProgressBar()
         self._bar.setTextVisible(False)
+        self._bar.setFixedHeight(theme.px(4))
         self._bar.setAccessibleName("Share of the file that is read")
         line = QHBoxLayout()
         line.setSpacing(theme.px(GRID))
