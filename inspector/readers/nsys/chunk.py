@@ -49,8 +49,9 @@ class Mapping:
 def times(batch: Batch) -> tuple[Int, Int, Bool | None]:
     """Start, end, and where one of them is missing (None: nowhere)."""
     start, end = batch.ints("start"), batch.ints("end")
-    unstamped = batch.null("start") | batch.null("end")
-    return start, end, unstamped if unstamped.any() else None
+    if not batch.any_null("start", "end"):
+        return start, end, None
+    return start, end, batch.null("start") | batch.null("end")
 
 
 def stamped(chunk: Chunk, batch: Batch, column: str) -> Chunk:

@@ -43,7 +43,8 @@ _NO_EVENT = 0xFFFFFFFF
 def correlations(batch: Batch) -> Int:
     """Correlation ids, 0 for none. They are 32 bits wide; anything else is counted as wrong."""
     found = batch.ints("correlationId")
-    wrong = (found < 0) | (found > 0xFFFFFFFF)
+    # As unsigned, a negative one is too large too.
+    wrong = found.view(np.uint64) > 0xFFFFFFFF
     if wrong.any():
         batch.wrong("correlationId", int(np.count_nonzero(wrong)))
         found[wrong] = 0

@@ -58,11 +58,9 @@ def read_tables(source: Source, path: Path, kind: str, size: int, report: Report
             for chunk in mapping.chunks(batch, context):
                 rows[chunk.table] += len(chunk)
                 rows["nodes"] += "graph_node" in chunk.columns
-                closed, still_open = _add(chunk, builder)
-                if len(still_open):
-                    unclosed.append(still_open)
+                closed = _add(chunk, builder, unclosed)
                 if "end" in closed.columns:
-                    last = max(last, int(closed.columns["end"].max(initial=last)))
+                    last = int(closed.columns["end"].max(initial=last))
     if rows["graphs"] and not rows["nodes"]:
         builder.quality.add("graph-level", _GRAPHS, rows["graphs"])
     report(Progress("sorting", size, size))
@@ -84,17 +82,16 @@ def read_tables(source: Source, path: Path, kind: str, size: int, report: Report
     return builder.build(info, metadata.session_start)
 
 
-def _add(chunk: Chunk, builder: Builder) -> tuple[Chunk, Chunk]:
-    """Add the rows that have their times; set those aside that have none; return what was added and what has no end."""
+def _add(chunk: Chunk, builder: Builder, unclosed: list[Chunk]) -> Chunk:
+    """Add and return the rows that have their times; set aside those that have none and, in `unclosed`, no end."""
     if chunk.unstamped is not None and chunk.unstamped.any():
         builder.reject(chunk.table, "no time stamp", chunk.columns, chunk.unstamped)
         chunk = chunk.without(chunk.unstamped)
-    still_open = chunk.take(np.zeros(len(chunk), bool))
     if chunk.unclosed is not None and chunk.unclosed.any():
-        still_open = chunk.take(chunk.unclosed)
+        unclosed.append(chunk.take(chunk.unclosed))
         chunk = chunk.without(chunk.unclosed)
     builder.add(chunk.table, **chunk.columns)
-    return chunk, still_open
+    return chunk
 
 
 def _close(unclosed: Sequence[Chunk], end: int, builder: Builder) -> None:

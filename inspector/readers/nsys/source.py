@@ -121,6 +121,11 @@ class Batch:
         """Note `count` rows that are not read."""
         self._faults.add("ignored", f"{self.table}: {what}", count)
 
+    def any_null(self, *columns: str) -> bool:
+        """Whether `null` is true anywhere in one of the columns."""
+        arrays = [self._columns.get(column) for column in columns]
+        return any(array is None or not _is_number(array.type) or array.null_count for array in arrays)
+
     def null(self, column: str) -> Bool:
         """Where the column holds no number: NULL, not there, or something else."""
         array = self._columns.get(column)
