@@ -25,6 +25,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents:
             # What the offscreen platform says of itself, whatever a test does.
             item.add_marker(pytest.mark.qt_log_ignore("This plugin does not support", extend=True))
+            # Two windows on one screen take the keyboard from each other.
+            item.add_marker(pytest.mark.xdist_group("screen"))
 
 
 def windows() -> set[QWidget]:
