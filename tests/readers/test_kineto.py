@@ -74,7 +74,8 @@ EXPECTED = [(f"k{n}", 10_000 * n + 3_500, 10_000 * n + 7_750) for n in range(5)]
 )
 def test_times_are_exact(values: list[Decimal]) -> None:
     texts = [format(value, "f") if len(format(value, "f")) < 60 else str(value) for value in values]
-    found, rounded = exact_ns([text.encode() for text in texts])
+    found, rounded, unreadable = exact_ns([text.encode() for text in texts])
+    assert not unreadable.any()
     exact = [Decimal(text) * 1000 for text in texts]
     assert found.tolist() == [int((x + Decimal("0.5")).to_integral_value(ROUND_FLOOR)) for x in exact]
     assert rounded == sum(int(ns) != x for ns, x in zip(found.tolist(), exact, strict=True))

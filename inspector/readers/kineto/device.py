@@ -3,172 +3,164 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from inspector.readers.kineto.events import Event
-from inspector.readers.kineto.host import Host
-from inspector.readers.kineto.numbers import integer
+from inspector.readers.kineto.event import Event
+from inspector.readers.kineto.host import Chunk, Host
+from inspector.readers.kineto.launchers import Launchers
+from inspector.readers.kineto.numbers import Int, integer, row_number
 from inspector.trace.builder import Builder
+from inspector.trace.table import Array
 
-WORK = {
-    "kernel": "kernels",
-    "concurrent_kernel": "kernels",
-    "gpu_memcpy": "memcpys",
-    "memcpy": "memcpys",
-    "gpu_memset": "memsets",
-    "memset": "memsets",
-    "cuda_sync": "syncs",
-}
 _SYNC_KINDS = {"event sync": 1, "stream wait event": 2, "stream sync": 3, "context sync": 4}
-_CHUNK = dict[str, npt.NDArray[Any]]
+_INT32 = 2**31
 
 
-@dataclass
 class Device:
-    """Rows of each table in chunks; `arrows` are the file's own (correlation of what starts at a place)."""
+    """Rows of work and of waits in chunks, by table."""
 
-    builder: Builder
-    host: Host
-    chunks: dict[str, list[_CHUNK]] = field(default_factory=lambda: defaultdict(list))
-    unlinked: bool = False
+    def __init__(self, builder: Builder, host: Host) -> None:
+        self._builder = builder
+        self._host = host
+        self.chunks: dict[str, list[Chunk]] = defaultdict(list)
+        self.unlinked = False
 
-    def add(self, table: str, events: Sequence[Event]) -> None:
+    def add(self, table: str, events: Sequence[Event], start: Int) -> None:
         """Events of one table."""
-        start, end = self.host.times(events)
-        args = [event.args for event in events]
-        names = self.builder.names.add
-        chunk: _CHUNK = {
+        numbers = self._host.numbers
+        known = [event.known for event in events]
+        ids = [args.correlation for args in known]
+        self.unlinked |= None in ids
+        chunk: Chunk = {
             "start": start,
-            "end": end,
-            "name": np.array([names(str(event.name)) for event in events], np.int32),
-            "correlation": _column([integer(a.correlation) if a else 0 for a in args]),
-            "device": _column([_first(a.device if a else None, e.pid) for a, e in zip(args, events, strict=True)]),
-            "number": _column([_first(a.stream if a else None, e.tid) for a, e in zip(args, events, strict=True)]),
+            "end": self._host.ends(events, start),
+            "name": np.array(self._host.names(events), np.int32),
+            "correlation": numbers(ids),
+            "device": self._places([args.device for args in known], [event.pid for event in events], _INT32),
+            "number": self._places([args.stream for args in known], [event.tid for event in events], 2**62),
         }
         if table == "syncs":
-            chunk["kind"] = _column([_SYNC_KINDS.get(str(event.name).lower(), 0) for event in events])
-            chunk["event"] = _column([integer(a.waits_for_event) if a else 0 for a in args])
-            chunk["event_sync"] = _column([integer(a.waits_for_record) if a else 0 for a in args])
-            chunk["source"] = _column([integer(a.waits_for_stream, -1) if a else -1 for a in args])
+            kinds = [str(a.sync_kind or e.name).lower() for a, e in zip(known, events, strict=True)]
+            chunk["kind"] = np.array([_SYNC_KINDS.get(kind, 0) for kind in kinds], np.int8)
+            chunk["event"] = np.maximum(numbers([args.waits_for_event for args in known]), 0)
+            chunk["event_sync"] = np.maximum(numbers([args.waits_for_record for args in known]), 0)
+            chunk["source"] = numbers([args.waits_for_stream for args in known], -1)
         else:
-            chunk["context"] = _column([integer(a.context) if a else 0 for a in args])
-            chunk["graph_node"] = _column([integer(a.graph_node) if a else 0 for a in args])
+            chunk["context"] = numbers([args.context for args in known], 0, _INT32).astype(np.int32)
+            chunk["graph_node"] = numbers([args.graph_node for args in known])
         if table in ("memcpys", "memsets"):
-            chunk["bytes"] = _column([integer(a.bytes, -1) if a else -1 for a in args])
+            chunk["bytes"] = numbers([args.bytes for args in known], -1)
         if table == "memcpys":
-            chunk["pageable"] = _column(["pageable" in str(event.name).lower() for event in events])
+            chunk["pageable"] = np.array(["Pageable" in str(event.name) for event in events], np.int8)
         self.chunks[table].append(chunk)
 
-    def finish(self, launchers: Launchers, properties: dict[int, dict[str, Any]]) -> dict[str, _CHUNK]:
-        """The rows of each table with their streams, as columns for the builder."""
-        tables = {
-            table: {key: np.concatenate([chunk[key] for chunk in chunks]) for key in chunks[0]}
-            for table, chunks in self.chunks.items()
-        }
-        self._graph_nodes(tables, launchers)
-        records: _CHUNK = {"stream": np.empty(0, np.int32)}
-        for table, columns in tables.items():
-            process = launchers.process_of(columns["correlation"])
-            key = np.stack([process, columns.pop("device"), columns.pop("number")], axis=1)
-            unique, row = np.unique(key, axis=0, return_inverse=True)
-            streams = []
-            for owner, number, stream in unique.tolist():
-                known = properties.get(number, {})
-                device = self.builder.device(
-                    number,
-                    str(known.get("name", "")),
-                    integer(known.get("totalGlobalMem"), -1),
-                    sm_count=integer(known.get("numSms"), -1),
-                )
-                # A wait for the whole device stands in no stream.
-                whole = table == "syncs" and stream < 0
-                streams.append(-1 if whole else self.builder.stream(owner, device, stream))
-            columns["stream"] = np.array(streams, np.int32)[row.reshape(-1)]
-            if table == "syncs":
-                columns["process"] = process
-                del columns["name"]
-                records = self._event_records(columns, columns.pop("source"))
-        if len(records["stream"]):
-            tables["event_records"] = records
-        return tables
+    def _places(self, arguments: Sequence[object], rows: Sequence[object], most: int) -> Int:
+        if None in arguments:
+            arguments = [row_number(argument, row) for argument, row in zip(arguments, rows, strict=True)]
+        return self._host.numbers(arguments, -1, most)
 
-    def _event_records(self, syncs: _CHUNK, source: npt.NDArray[np.int64]) -> _CHUNK:
-        """The record that each wait names: the file has them as calls only, the wait tells their stream."""
-        rows = np.flatnonzero((source >= 0) & (syncs["event_sync"] > 0) & (syncs["stream"] >= 0))
-        _, first = np.unique(syncs["event_sync"][rows], return_index=True)
-        rows = rows[first]
-        owners, devices = self.builder.owners("streams", "process"), self.builder.owners("streams", "device")
-        waiting = syncs["stream"][rows]
-        streams = [
-            self.builder.stream(int(owners[row]), int(devices[row]), int(number))
-            for row, number in zip(waiting.tolist(), source[rows].tolist(), strict=True)
-        ]
-        return {
-            "stream": np.array(streams, np.int32),
-            "correlation": syncs["event_sync"][rows],
-            "event": syncs["event"][rows],
-            "event_sync": syncs["event_sync"][rows],
-        }
+    def work(self) -> list[Chunk]:
+        """The chunks of all tables of work."""
+        return [chunk for table, chunks in self.chunks.items() if table != "syncs" for chunk in chunks]
 
-    def _graph_nodes(self, tables: dict[str, _CHUNK], launchers: Launchers) -> None:
-        """Number the nodes of each graph launch where the file does not: all that one such call started."""
+    def finish(self, launchers: Launchers) -> None:
+        """Add the rows: their streams now that the processes are known, and numbers for nodes of graphs."""
         guessed = 0
-        for columns in (columns for table, columns in tables.items() if table != "syncs"):
-            unnamed = launchers.is_graph(columns["correlation"]) & (columns["graph_node"] == 0)
-            if unnamed.any():
-                guessed += int(np.count_nonzero(unnamed))
-                rows = np.flatnonzero(unnamed)
-                rows = rows[np.lexsort((columns["start"][rows], columns["correlation"][rows]))]
-                ids = columns["correlation"][rows]
-                first = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
-                counts = np.diff(np.r_[first, len(rows)])
-                columns["graph_node"][rows] = np.arange(len(rows)) - np.repeat(first, counts) + 1
+        for chunks in self.chunks.values():
+            for chunk in chunks:
+                found = launchers.process_of(chunk["correlation"], chunk["start"], chunk["device"])
+                chunk["process"] = found[0]
+                guessed += found[1]
         if guessed:
-            text = "graph nodes without a number: all that a graph launch started was taken for its nodes, in order"
-            self.builder.quality.add("assumed", text, guessed)
+            text = "work whose process is known only by its device and time: several processes used its correlation id"
+            self._builder.quality.add("assumed", text, guessed)
+        self._number_nodes(launchers)
+        for table, chunks in self.chunks.items():
+            for chunk in chunks:
+                chunk["stream"] = self._streams(chunk, table == "syncs")
+                if table == "syncs":
+                    self._add_syncs(chunk)
+                else:
+                    self._builder.add(
+                        table, **{k: v for k, v in chunk.items() if k not in ("device", "number", "process")}
+                    )
+        self._add_event_records()
 
+    def name_devices(self, properties: Mapping[int, Mapping[str, Any]]) -> None:
+        """Names and sizes of those devices that the trace has rows of."""
+        for number in self._builder.keys("devices"):
+            known = properties.get(number, {})
+            self._builder.device(
+                number,
+                str(known.get("name", "")),
+                integer(known.get("totalGlobalMem"), -1),
+                sm_count=integer(known.get("numSms"), -1, _INT32),
+            )
 
-class Launchers:
-    """Which process made the call of a correlation id, and whether it launched a graph."""
+    def _device(self, number: int) -> int:
+        return self._builder.device(number) if number >= 0 else -1
 
-    def __init__(
-        self, ids: npt.NDArray[np.int64], processes: npt.NDArray[np.int32], graphs: npt.NDArray[np.bool_], default: int
-    ) -> None:
-        order = np.argsort(ids, kind="stable")
-        self._ids, self._processes, self._graphs = ids[order], processes[order], graphs[order]
-        self._default = default
+    def _streams(self, chunk: Chunk, waits: bool) -> Array:
+        # One number for each of the few combinations; the columns themselves are too far apart to be multiplied.
+        places = [np.unique(chunk[key], return_inverse=True) for key in ("process", "device", "number")]
+        (owners, owner), (devices, device), (numbers, number) = places
+        combined = (owner * len(devices) + device) * len(numbers) + number
+        unique, row = np.unique(combined, return_inverse=True)
+        streams = []
+        for code in unique.tolist():
+            code, stream = divmod(code, len(numbers))
+            process, place = divmod(code, len(devices))
+            on = self._device(int(devices[place]))
+            whole = waits and int(numbers[stream]) < 0  # a wait for the whole device stands in no stream
+            streams.append(-1 if whole else self._builder.stream(int(owners[process]), on, int(numbers[stream])))
+        return np.array(streams, np.int32)[row]
 
-    def process_of(self, correlations: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        """Row of processes of each; the default where no call is known."""
-        at, known = self._find(correlations)
-        return np.where(known, self._processes[at] if len(self._ids) else self._default, self._default).astype(np.int32)
+    def _add_syncs(self, chunk: Chunk) -> None:
+        columns = ("start", "end", "stream", "kind", "correlation", "process", "event", "event_sync")
+        self._builder.add("syncs", **{column: chunk[column] for column in columns})
 
-    def is_graph(self, correlations: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Whether a graph launch started it."""
-        at, known = self._find(correlations)
-        return known & (self._graphs[at] if len(self._ids) else False)
+    def _add_event_records(self) -> None:
+        """The records that waits name: the file has them as calls only, the wait tells their stream."""
+        found = {}
+        for chunk in self.chunks["syncs"]:
+            named = np.flatnonzero((chunk["source"] >= 0) & (chunk["event_sync"] > 0))
+            columns = ("process", "device", "source", "event_sync", "event")
+            found.update({row[:4]: row for row in zip(*(chunk[c][named].tolist() for c in columns), strict=True)})
+        rows = list(found.values())
+        if rows:
+            self._builder.add(
+                "event_records",
+                stream=[self._builder.stream(row[0], self._device(row[1]), row[2]) for row in rows],
+                correlation=[row[3] for row in rows],
+                event=[row[4] for row in rows],
+                event_sync=[row[3] for row in rows],
+            )
 
-    def _find(self, correlations: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        at = np.minimum(np.searchsorted(self._ids, correlations), max(len(self._ids) - 1, 0))
-        if not len(self._ids):
-            return at, np.zeros(len(correlations), bool)
-        return at, (self._ids[at] == correlations) & (correlations > 0)
-
-
-def _column(values: list[int] | list[bool]) -> npt.NDArray[np.int64]:
-    return np.array(values, np.int64)
-
-
-def _first(value: object, other: object) -> int:
-    """A device or stream number: the argument, else the row that the event was drawn in ('stream 7' -> 7)."""
-    number = integer(value, -1)
-    if number >= 0 or value is not None:
-        return number
-    if isinstance(other, str):
-        other = other.rsplit(" ", 1)[-1]
-    return integer(other, -1)
+    def _number_nodes(self, launchers: Launchers) -> None:
+        """Number the nodes of each graph launch where the file does not: all that one such call started, in order."""
+        chunks = self.work()
+        nameless = [
+            np.flatnonzero((chunk["graph_node"] == 0) & launchers.is_graph(chunk["process"], chunk["correlation"]))
+            for chunk in chunks
+        ]
+        counts = [len(rows) for rows in nameless]
+        if not sum(counts):
+            return
+        process, ids, start = (
+            np.concatenate([chunk[key][rows] for chunk, rows in zip(chunks, nameless, strict=True)])
+            for key in ("process", "correlation", "start")
+        )
+        order = np.lexsort((start, ids, process))
+        new = np.r_[True, (np.diff(ids[order]) != 0) | (np.diff(process[order]) != 0)]
+        first = np.flatnonzero(new)
+        numbers = np.empty(len(order), np.int64)
+        # Above the numbers that the file gives, so that none stands for two nodes.
+        above = max(int(chunk["graph_node"].max(initial=0)) for chunk in chunks)
+        numbers[order] = above + 1 + np.arange(len(order)) - first[np.cumsum(new) - 1]
+        for chunk, rows, mine in zip(chunks, nameless, np.split(numbers, np.cumsum(counts)[:-1]), strict=True):
+            chunk["graph_node"][rows] = mine
+        text = "graph nodes without a number: all that a graph launch started was taken for its nodes, in order"
+        self._builder.quality.add("assumed", text, len(order))

@@ -7,75 +7,23 @@ lay between two events. Where it does not, the events are taken one by one, repa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from inspector.errors import Unreadable
 from inspector.readers.kineto.blocks import BLOCK_BYTES, Text
+from inspector.readers.kineto.event import Event, Values, anything, counter_values, one_event, whole_events
 from inspector.readers.kineto.repair import EATEN, TOKENS, repaired, repairs
 
 _MAX_HEAD = 64 << 20
 _MAX_EVENT = 64 << 20
-
-
-class Args(msgspec.Struct, gc=False):
-    """The arguments that the program knows; the rest is skipped."""
-
-    correlation: Any = None
-    external: Any = msgspec.field(default=None, name="External id")
-    device: Any = None
-    stream: Any = None
-    context: Any = None
-    bytes: Any = None
-    graph_node: Any = msgspec.field(default=None, name="graph node id")
-    name: Any = None
-    labels: Any = None
-    memory_bytes: Any = msgspec.field(default=None, name="Bytes")
-    address: Any = msgspec.field(default=None, name="Addr")
-    device_id: Any = msgspec.field(default=None, name="Device Id")
-    device_type: Any = msgspec.field(default=None, name="Device Type")
-    allocated: Any = msgspec.field(default=None, name="Total Allocated")
-    waits_for_event: Any = msgspec.field(default=None, name="wait_on_cuda_event_id")
-    waits_for_stream: Any = msgspec.field(default=None, name="wait_on_stream")
-    waits_for_record: Any = msgspec.field(default=None, name="wait_on_cuda_event_record_corr_id")
-
-
-class Event(msgspec.Struct, gc=False):
-    """One event; times stay text, since a double cannot hold a nanosecond of this century."""
-
-    ph: str = ""
-    cat: Any = None
-    name: Any = ""
-    ts: msgspec.Raw = msgspec.Raw(b"")
-    dur: msgspec.Raw = msgspec.Raw(b"")
-    pid: Any = 0
-    tid: Any = 0
-    id: Any = None
-    args: Args | None = None
-
-
-class Values(msgspec.Struct, gc=False):
-    """A counter event with all its arguments."""
-
-    ph: str = ""
-    name: Any = ""
-    ts: msgspec.Raw = msgspec.Raw(b"")
-    pid: Any = 0
-    args: Any = None
-
-
-_EVENTS = msgspec.json.Decoder(list[Event])
-_ONE = msgspec.json.Decoder(Event)
-_VALUES = msgspec.json.Decoder(list[Values])
-_ANY = msgspec.json.Decoder()
+# The least text that is tried at once before its events are taken one by one.
+_LEAST = 1 << 16
 
 _BETWEEN = re.compile(rb'\}(?=\s*,\s*\{\s*"(?:ph|name|cat|pid|tid|ts|id|args|s|dur|bp)"\s*:)')
 _SEPARATORS = re.compile(rb"[\s,]*")
 _START = re.compile(rb'"traceEvents"\s*:\s*\[')
-_COUNTER = re.compile(rb'"ph"\s*:\s*"C"')
 
 
 @dataclass
@@ -87,6 +35,13 @@ class Losses:
     encoding: int = 0
     truncated: str = ""
     first: dict[str, str] = field(default_factory=dict)
+
+    def break_off(self, why: str, place: int) -> None:
+        """The text breaks off at that byte."""
+        if self.truncated:
+            return
+        self.truncated = why
+        self.first["truncated"] = f"at byte {place} of the text"
 
     def count(self, what: str, place: int) -> None:
         """One more of `repaired`, `invalid` or `encoding`, at that byte of the text."""
@@ -112,6 +67,9 @@ class EventReader:
         self._at = 0  # what stands before it in the buffer is done with
         self._dropped = 0
         self._ended = False
+        self._piece = BLOCK_BYTES
+        # Whether an event came, and the commas after the last one.
+        self._begun, self._commas = False, 0
         self.header: dict[str, Any] = {}
         self.losses = Losses()
 
@@ -121,9 +79,11 @@ class EventReader:
             self._fill(BLOCK_BYTES)
             self._skip_separators()
             if self._left() == 0:
-                self.losses.truncated = self._text.broken or "the file breaks off: its event list is not closed"
+                self._break_off("the file breaks off: its event list is not closed")
                 return
             if self._next() == b"]":
+                if self._begun and self._commas:
+                    self.losses.count("repaired", self._place())
                 break
             chunk = self._quick() or self._careful()
             if chunk is None:
@@ -157,8 +117,9 @@ class EventReader:
 
     def _skip_separators(self) -> None:
         while True:
-            match = _SEPARATORS.match(self._buffer, self._at)
-            self._at = match.end() if match else self._at
+            if match := _SEPARATORS.match(self._buffer, self._at):
+                self._at = match.end()
+                self._commas += match[0].count(b",")
             if self._left() or self._ended:
                 return
             self._fill(BLOCK_BYTES)
@@ -186,7 +147,7 @@ class EventReader:
         self._fill(_MAX_HEAD)
         rest = self._buffer[self._at + 1 :].strip()
         if not rest.endswith(b"}"):
-            self.losses.truncated = self._text.broken or "the file breaks off after its event list"
+            self._break_off("the file breaks off after its event list")
             end = rest.rfind(b",")
             rest = rest[:end] + b"}" if end >= 0 else b"}"
         self._read_header(b"{" + rest.lstrip(b", \r\n\t"))
@@ -194,8 +155,8 @@ class EventReader:
     def _read_header(self, text: bytes) -> None:
         for attempt in repairs(text):
             try:
-                found = _ANY.decode(attempt)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+                found = anything(attempt)
+            except ValueError:
                 continue
             if isinstance(found, dict):
                 self.header.update(found)
@@ -203,29 +164,41 @@ class EventReader:
         self.losses.count("invalid", self._place())
 
     def _quick(self) -> Chunk | None:
-        """All whole events of the buffer but the last, decoded at once; None where that fails."""
-        cut, size = 0, len(self._buffer)
-        # The last boundary is near the end of the buffer, unless an event is huge.
-        for reach in (1 << 14, 1 << 18, size):
-            low = max(size - reach, self._at)
-            for match in _BETWEEN.finditer(self._buffer, low):
+        """Whole events decoded at once, as many as go: None where not even the smallest piece of text can be.
+
+        A fault costs the events of a small piece, not those of a whole block: pieces are halved until they are sound,
+        and grow again.
+        """
+        while True:
+            cut = self._last_boundary(min(self._at + self._piece, len(self._buffer)))
+            if cut:
+                text = self._buffer[self._at : cut]
+                events = whole_events(text)
+                if events is not None:
+                    self._at = cut
+                    self._begun, self._commas = True, 0
+                    self._piece = min(2 * self._piece, BLOCK_BYTES)
+                    return Chunk(events, _values(events, text))
+            if self._piece <= _LEAST:
+                return None
+            self._piece = max(min(self._piece, self._left()) // 2, _LEAST)
+
+    def _last_boundary(self, end: int) -> int:
+        """Where the last event before `end` that another one follows ends; 0 where there is none."""
+        cut = 0
+        # It is near, unless an event is huge.
+        for reach in (1 << 14, 1 << 18, end):
+            low = max(end - reach, self._at)
+            for match in _BETWEEN.finditer(self._buffer, low, end):
                 cut = match.end()
             if cut or low == self._at:
                 break
-        if not cut:
-            return None
-        text = b"[" + self._buffer[self._at : cut] + b"]"
-        try:
-            events = _EVENTS.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
-        self._at = cut
-        return Chunk(events, _values(text))
+        return cut
 
     def _careful(self) -> Chunk | None:
-        """Events one by one up to the end of the buffer or of the list; None where the text breaks off."""
+        """Events one by one over a small piece of text, or to the end of the list; None where the text breaks off."""
         chunk = Chunk([], [])
-        stop = self._place() + self._left()
+        stop = self._place() + min(self._left(), self._piece)
         while self._place() < stop:
             self._skip_separators()
             if self._next() != b"{":
@@ -234,18 +207,24 @@ class EventReader:
                 if not self._resync():
                     return self._broken_off(chunk)
                 continue
+            between, place = self._begun and self._commas != 1, self._place()
             found = self._one()
             if found is None:
                 return self._broken_off(chunk)
+            self._begun, self._commas = True, 0
+            if between:
+                self.losses.count("repaired", place)
             event, text = found
             if event is not None:
                 chunk.events.append(event)
-                if event.ph == "C":
-                    chunk.values += _values(b"[" + text + b"]")
+                chunk.values += _values([event], text)
         return chunk
 
+    def _break_off(self, why: str) -> None:
+        self.losses.break_off(self._text.broken or why, self._place())
+
     def _broken_off(self, chunk: Chunk) -> Chunk | None:
-        self.losses.truncated = self._text.broken or "the file breaks off inside an event"
+        self._break_off("the file breaks off inside an event")
         self._at = len(self._buffer)
         return chunk if chunk.events else None
 
@@ -254,18 +233,18 @@ class EventReader:
         ends: list[int] = []
         while True:
             between = _BETWEEN.search(self._buffer, self._at)
-            if between and (event := _decoded(self._buffer[self._at : between.end()])):
+            if between and (event := one_event(self._buffer[self._at : between.end()])):
                 return self._taken(event, between.end())
             ends = [end for end in (self._closing(), between.end() if between else 0) if end]
             if ends or self._ended or self._left() > _MAX_EVENT:
                 break
             self._fill(self._left() + BLOCK_BYTES)
         for end in ends:
-            if event := _decoded(self._buffer[self._at : end]):
+            if event := one_event(self._buffer[self._at : end]):
                 return self._taken(event, end)
         for end in ends:
             for text, encoding in repaired(self._buffer[self._at : end]):
-                if event := _decoded(text):
+                if event := one_event(text):
                     self.losses.count("encoding" if encoding else "repaired", self._place())
                     self._at = end
                     return event, text
@@ -290,7 +269,7 @@ class EventReader:
             return None
         rest = rest[: match.start()] + b"\\" + rest[match.start() :]
         end = _closing(rest, 0)
-        event = _decoded(rest[:end]) if end else None
+        event = one_event(rest[:end]) if end else None
         if event is None:
             return None
         self.losses.count("repaired", self._place())
@@ -326,28 +305,5 @@ def _closing(text: bytes, start: int) -> int:
     return 0
 
 
-def _decoded(text: bytes) -> Event | None:
-    try:
-        return _ONE.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        pass
-    try:
-        whole = _ANY.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    if not isinstance(whole, dict) or "ph" not in whole:
-        return None
-    # Valid JSON of an unusual shape: arguments that are no object, a phase that is no text.
-    event = _ONE.decode(msgspec.json.encode({k: v for k, v in whole.items() if k not in ("args", "ph", "ts", "dur")}))
-    event.ph = str(whole["ph"])
-    event.ts, event.dur = (msgspec.Raw(str(whole.get(key, "")).encode()) for key in ("ts", "dur"))
-    return event
-
-
-def _values(text: bytes) -> list[Values]:
-    if not _COUNTER.search(text):
-        return []
-    try:
-        return [event for event in _VALUES.decode(text) if event.ph == "C"]
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return []
+def _values(events: Sequence[Event], text: bytes) -> list[Values]:
+    return counter_values(text) if any(event.ph == "C" for event in events) else []

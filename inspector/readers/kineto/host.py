@@ -1,208 +1,177 @@
-"""Host events to rows: calls, operators, ranges, Python frames, instants, counters, allocations."""
+"""Host events to rows: calls, operators, ranges, Python frames, overheads, instants."""
 
 from __future__ import annotations
 
 import zlib
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from inspector.readers.kineto.events import Event, Values
-from inspector.readers.kineto.numbers import exact_ns, integer
+from inspector.readers.kineto.event import Event, Scalar
+from inspector.readers.kineto.numbers import Int, exact_ns, integer, integers
 from inspector.trace.builder import Builder
 from inspector.trace.schema import RANGE_KINDS
+from inspector.trace.table import Array
 
-CALLS = frozenset(("cuda_runtime", "cuda_driver", "runtime", "hip_runtime", "hip_driver", "xpu_runtime", "xpu_driver"))
 _KINDS = {
     "cpu_op": RANGE_KINDS.index("operator"),
     "operator": RANGE_KINDS.index("operator"),
     "user_annotation": RANGE_KINDS.index("annotation"),
     "python_function": RANGE_KINDS.index("python"),
 }
-_OTHER = RANGE_KINDS.index("other")
-_MEMORY_KINDS = {0: 1, 1: 3}  # of torch's device types: the host's pageable memory, the device's
+OTHER = RANGE_KINDS.index("other")
+KINETO_RANGES = frozenset(_KINDS)
+Chunk = dict[str, Array]
+
+
+class _Threads(dict[tuple[Scalar, Scalar], int]):
+    """Rows of threads by (process id, thread id), either of which may be text."""
+
+    def __init__(self, builder: Builder) -> None:
+        super().__init__()
+        self._builder = builder
+        self._numbers: dict[tuple[int, int], int] = {}
+
+    def __missing__(self, key: tuple[Scalar, Scalar]) -> int:
+        (pid, _), (tid, name) = numbered(key[0]), numbered(key[1])
+        row = self[key] = self._numbers[pid, tid] = self._builder.thread(self.process(key[0]), tid, name)
+        return row
+
+    def known(self, pid: Scalar, tid: Scalar) -> int:
+        """Row of threads, -1 where nothing stands on such a thread: device rows have such ids, too."""
+        return self._numbers.get((numbered(pid)[0], numbered(tid)[0]), -1)
+
+    def process(self, pid: Scalar) -> int:
+        """Row of processes."""
+        return self._builder.process(*numbered(pid))
 
 
 class Host:
-    """Adds rows to the builder as events come; `last` is the end of the latest event, ns."""
+    """Adds rows to the builder as events come. Launch calls wait in `launches` for what only the end can tell.
+
+    `first` and `last` bound the times seen so far, ns.
+    """
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
-        self._threads: dict[tuple[object, object], int] = {}
-        self._processes: dict[object, int] = {}
-        self._open: list[tuple[int, int, int, bool, int, int]] = []
-        self._allocations: list[tuple[int, int, int, int, int, int]] = []
-        self.last = 0
-        self.rounded = 0
-        self.without_length = 0
-        self.call_pids: dict[int, int] = {}
+        self.threads = _Threads(builder)
+        self.launches: list[Chunk] = []
+        self.unlinked = False
+        self.first, self.last = 2**63 - 1, -(2**63)
+        self._rounded = self._without_length = self._odd = 0
 
-    def process(self, pid: object) -> int:
-        """Row of processes for a process id, which may be text."""
-        row = self._processes.get(pid)
-        if row is None:
-            number = integer(pid, -1)
-            if number >= 0:
-                row = self._builder.process(number)
-            else:
-                row = self._builder.process(-1 - (zlib.crc32(str(pid).encode()) & 0x7FFFFFFF), str(pid))
-            self._processes[pid] = row
-        return row
+    def starts(self, events: Sequence[Event]) -> tuple[Int, Array]:
+        """Times of events, ns, and which have none that can be read."""
+        times = exact_ns([bytes(event.ts) for event in events])
+        self._rounded += times.rounded
+        return times.ns, times.unreadable
 
-    def thread(self, event: Event) -> int:
-        """Row of threads for the process and thread id of an event."""
-        key = (event.pid, event.tid)
-        row = self._threads.get(key)
-        if row is None:
-            number = integer(event.tid, -1)
-            text = "" if number >= 0 or isinstance(event.tid, int) else str(event.tid)
-            tid = number if not text else zlib.crc32(text.encode())
-            row = self._threads[key] = self._builder.thread(self.process(event.pid), tid, text)
-        return row
+    def ends(self, events: Sequence[Event], starts: Int) -> Int:
+        """Ends of complete events, ns."""
+        texts = [bytes(event.dur) for event in events]
+        lengths = exact_ns(texts)
+        self._rounded += lengths.rounded
+        self._without_length += int(np.count_nonzero(lengths.unreadable))
+        ends = starts + lengths.ns
+        self.seen(starts)
+        self.seen(ends)
+        return ends
 
-    def times(self, events: Sequence[Event]) -> tuple[np.ndarray, np.ndarray]:
-        """Starts and ends of complete events, ns."""
-        start, rounded = exact_ns([bytes(event.ts) for event in events])
-        lengths = [bytes(event.dur) for event in events]
-        self.without_length += lengths.count(b"")
-        length, more = exact_ns(lengths)
-        self.rounded += rounded + more
-        end = start + length
-        if len(end):
-            self.last = max(self.last, int(end.max()))
-        return start, end
+    def seen(self, times: Int) -> None:
+        """Widen the bounds by these times."""
+        if len(times):
+            self.first, self.last = min(self.first, int(times.min())), max(self.last, int(times.max()))
 
-    def calls(self, events: Sequence[Event]) -> None:
+    def numbers(self, values: Sequence[object], missing: int = 0, most: int = 2**62) -> Int:
+        """Ids and sizes out of arguments; those that are no number are counted and read as `missing`."""
+        found, odd = integers(values, missing, most)
+        self._odd += odd
+        return found
+
+    def names(self, events: Iterable[Event]) -> list[int]:
+        """Name ids."""
+        add = self._builder.names.add
+        return [add(event.name if isinstance(event.name, str) else str(event.name)) for event in events]
+
+    def thread_rows(self, events: Iterable[Event]) -> list[int]:
+        """Rows of threads."""
+        threads = self.threads
+        return [threads[event.pid, event.tid] for event in events]
+
+    def calls(self, events: Sequence[Event], start: Int) -> None:
         """Runtime and driver calls."""
-        start, end = self.times(events)
-        threads = [self.thread(event) for event in events]
-        self._builder.add(
-            "host_calls",
-            start=start,
-            end=end,
-            thread=threads,
-            name=self._names(events),
-            correlation=[integer(event.args.correlation) if event.args else 0 for event in events],
+        ids = [event.known.correlation for event in events]
+        self.unlinked |= None in ids
+        self.launches.append(
+            {
+                "start": start,
+                "end": self.ends(events, start),
+                "thread": np.array(self.thread_rows(events), np.int32),
+                "name": np.array(self.names(events), np.int32),
+                "correlation": self.numbers(ids),
+            }
         )
 
-    def ranges(self, category: str, events: Sequence[Event]) -> None:
+    def ranges(self, category: str, events: Sequence[Event], start: Int) -> None:
         """Operators, annotations, Python frames and whatever else has a length."""
-        start, end = self.times(events)
-        domain = self._builder.names.add(category) if category else -1
         self._builder.add(
             "ranges",
             start=start,
-            end=end,
-            thread=[self.thread(event) for event in events],
-            name=self._names(events),
-            kind=_KINDS.get(category.lower(), _OTHER),
-            domain=np.full(len(events), domain, np.int32),
-            correlation=[integer(event.args.external) if event.args else 0 for event in events],
+            end=self.ends(events, start),
+            thread=self.thread_rows(events),
+            name=self.names(events),
+            kind=_KINDS.get(category.lower(), OTHER),
+            domain=self._builder.names.add(category) if category else -1,
+            correlation=self.numbers(external_ids(events)),
         )
 
-    def overheads(self, events: Sequence[Event]) -> None:
+    def overheads(self, events: Sequence[Event], start: Int) -> None:
         """What the profiler took for itself."""
-        start, end = self.times(events)
-        threads = [self.thread(event) for event in events]
-        self._builder.add("overheads", start=start, end=end, thread=threads, name=self._names(events))
+        self._builder.add(
+            "overheads",
+            start=start,
+            end=self.ends(events, start),
+            thread=self.thread_rows(events),
+            name=self.names(events),
+        )
 
-    def marks(self, events: Sequence[Event]) -> None:
-        """Instants; allocations among them become rows of their own."""
-        time, rounded = exact_ns([bytes(event.ts) for event in events])
-        self.rounded += rounded
-        plain = []
-        for row, event in enumerate(events):
-            if event.name == "[memory]" and event.args is not None and event.args.memory_bytes is not None:
-                self._allocation(int(time[row]), event)
-            else:
-                plain.append(row)
-        if plain:
-            kept = [events[row] for row in plain]
-            domains = [self._builder.names.add(str(event.cat)) if event.cat else -1 for event in kept]
-            threads = [self.thread(event) for event in kept]
-            self._builder.add("marks", time=time[plain], thread=threads, name=self._names(kept), domain=domains)
-
-    def _allocation(self, time: int, event: Event) -> None:
-        args = event.args
-        if args is None:
-            return
-        device = integer(args.device_id, -1) if integer(args.device_type) == 1 else -1
-        kind = _MEMORY_KINDS.get(integer(args.device_type, -1), 0)
-        process = self.process(event.pid)
-        self._allocations.append((time, process, device, integer(args.address), integer(args.memory_bytes), kind))
-        if args.allocated is not None:
-            row = self._builder.device(device) if device >= 0 else -1
-            series = self._builder.series("memory allocated", "bytes", row, process)
-            self._builder.add("counters", time=[time], series=[series], value=[float(integer(args.allocated))])
-
-    def counters(self, events: Sequence[Values]) -> None:
-        """Counter events: one series for each argument."""
-        times, rounded = exact_ns([bytes(event.ts) for event in events])
-        self.rounded += rounded
-        rows: tuple[list[int], list[int], list[float]] = ([], [], [])
-        for time, event in zip(times.tolist(), events, strict=True):
-            values = event.args if isinstance(event.args, dict) else {}
-            for key, value in values.items():
-                if isinstance(value, int | float):
-                    name = str(event.name) if len(values) == 1 else f"{event.name} {key}"
-                    rows[0].append(time)
-                    rows[1].append(self._builder.series(name, process=self.process(event.pid)))
-                    rows[2].append(float(value))
-        if rows[0]:
-            self._builder.add("counters", time=rows[0], series=rows[1], value=rows[2])
-
-    def begin_or_end(self, events: Sequence[Event]) -> None:
-        """Halves of ranges (B and E, b and e); matched by `finish`, since they need not come in order."""
-        time, rounded = exact_ns([bytes(event.ts) for event in events])
-        self.rounded += rounded
-        for row, event in enumerate(events):
-            name = self._builder.names.add(str(event.name))
-            # Asynchronous halves belong together by id, the others by nesting.
-            track = 0 if event.ph in "BE" else zlib.crc32(f"{event.cat}\\0{event.id}".encode()) + 1
-            self.last = max(self.last, int(time[row]))
-            self._open.append((int(time[row]), len(self._open), self.thread(event), event.ph in "Bb", name, track))
-
-    def finish(self) -> int:
-        """Add the matched ranges and the allocations; how many ranges were never closed (they end with the trace)."""
-        stacks: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-        done: list[tuple[int, int, int, int]] = []
-        for time, _, thread, begins, name, track in sorted(self._open):
-            stack = stacks[thread, track]
-            if begins:
-                stack.append((time, name))
-            elif stack:
-                start, opened = stack.pop()
-                done.append((start, time, thread, opened))
-        unclosed = [(start, self.last, thread, name) for (thread, _), s in stacks.items() for start, name in s]
-        rows = done + unclosed
-        if rows:
-            columns = list(zip(*rows, strict=True))
-            size = len(rows)
-            self._builder.add(
-                "ranges",
-                start=columns[0],
-                end=columns[1],
-                thread=columns[2],
-                name=columns[3],
-                kind=_OTHER,
-                domain=np.full(size, -1, np.int32),
-                correlation=np.zeros(size, np.int64),
-            )
-        if self._allocations:
-            columns = list(zip(*self._allocations, strict=True))
-            devices = [self._builder.device(number) if number >= 0 else -1 for number in columns[2]]
-            self._builder.add(
-                "allocations",
-                time=columns[0],
-                process=columns[1],
-                device=devices,
-                address=np.array([value % (1 << 64) for value in columns[3]], np.uint64),
-                bytes=columns[4],
-                kind=columns[5],
-            )
-        return len(unclosed)
-
-    def _names(self, events: Sequence[Event]) -> list[int]:
+    def marks(self, events: Sequence[Event], time: Int) -> None:
+        """Instants; one of global scope is of no thread."""
+        self.seen(time)
         add = self._builder.names.add
-        return [add(event.name if isinstance(event.name, str) else str(event.name)) for event in events]
+        self._builder.add(
+            "marks",
+            time=time,
+            thread=[-1 if event.scope == "g" else self.threads[event.pid, event.tid] for event in events],
+            name=self.names(events),
+            domain=[-1 if event.cat is None else add(str(event.cat)) for event in events],
+        )
+
+    def finish(self) -> None:
+        """Add the calls, and note what was found wrong on the way."""
+        for chunk in self.launches:
+            self._builder.add("host_calls", **chunk)
+        for code, text, count in (
+            ("unclosed", "complete events without a duration: taken as 0", self._without_length),
+            ("assumed", "times with digits beyond the nanosecond: rounded to it", self._rounded),
+            ("invalid", "arguments that are no number where one belongs: read as none", self._odd),
+        ):
+            if count:
+                self._builder.quality.add(code, text, count)
+
+
+def external_ids(events: Sequence[Event]) -> list[object]:
+    """What links operators to device work; old profilers wrote it small."""
+    known = [event.known for event in events]
+    return [args.old_external if args.external is None else args.external for args in known]
+
+
+def text_id(text: object) -> int:
+    """A stable negative number for a process or thread id that is text."""
+    return -1 - (zlib.crc32(str(text).encode()) & 0x7FFFFFFF)
+
+
+def numbered(value: Scalar) -> tuple[int, str]:
+    """A process or thread id as a number, and its text where it is none."""
+    number = integer(value, 2**62)
+    return (number, "") if number < 2**62 else (text_id(value), str(value))

@@ -10,24 +10,40 @@ from typing import Any
 import numpy as np
 
 from inspector.errors import Unreadable
+from inspector.readers.kineto import header as told
+from inspector.readers.kineto.arrows import Arrows
 from inspector.readers.kineto.blocks import Text
-from inspector.readers.kineto.device import WORK, Device, Launchers
-from inspector.readers.kineto.events import Event, EventReader
-from inspector.readers.kineto.host import CALLS, Host
-from inspector.readers.kineto.numbers import exact_ns, integer
+from inspector.readers.kineto.counters import MEMORY, Counters
+from inspector.readers.kineto.device import Device
+from inspector.readers.kineto.event import Event
+from inspector.readers.kineto.events import EventReader
+from inspector.readers.kineto.halves import BEGINS, ENDS, Halves
+from inspector.readers.kineto.host import KINETO_RANGES, Host, numbered
+from inspector.readers.kineto.launchers import Launchers
+from inspector.readers.kineto.numbers import Int, exact_ns, integer
 from inspector.readers.reader import Progress, Report
 from inspector.trace.builder import Builder
+from inspector.trace.table import Array
 from inspector.trace.trace import Trace, TraceInfo
 
-# Drawn on the device's rows by the profiler: what ran on the host, once more. Not work, not of any thread.
-_DRAWN_ON_DEVICE = "gpu_user_annotation"
-# The row that spans the whole recording and tells nothing.
-_WHOLE = "Trace"
-_TOLD_BY_CORRELATION = frozenset(("ac2g", "async", "async_cpu_to_gpu", "async_gpu"))
+_WORK = {
+    "kernel": "kernels",
+    "concurrent_kernel": "kernels",
+    "gpu_memcpy": "memcpys",
+    "memcpy": "memcpys",
+    "gpu_memset": "memsets",
+    "memset": "memsets",
+    "cuda_sync": "syncs",
+}
+_CALLS = ("_runtime", "_driver")
+_IGNORED = {
+    "gpu_user_annotation": "annotations that the profiler drew on device rows: host ranges once more, no work",
+    "trace": "rows that span the whole recording",
+}
 # Microseconds since 1970 are of this size in our lifetime; smaller ones count from the start of the machine.
-_EPOCHS_US = (10**15, 4 * 10**15)
-_STAMPED_NS = 10**9
-_ZERO = (b"0", b"0.0", b"0.000")
+_EPOCHS_NS = (10**18, 4 * 10**18)
+# A trace whose other times begin no later than this, or than it is long, may truly begin at 0.
+_NEAR_NS = 3600 * 10**9
 
 
 class _Reading:
@@ -35,148 +51,146 @@ class _Reading:
         self.builder = Builder()
         self.host = Host(self.builder)
         self.device = Device(self.builder, self.host)
+        self.counters = Counters(self.builder, self.host)
+        self.halves = Halves(self.builder, self.host)
+        self.arrows = Arrows(self.builder, self.host)
         self.metadata: list[Event] = []
-        self.flows: dict[object, dict[str, Event]] = defaultdict(dict)
-        self.flow_events = 0
-        self.drawn_on_device = 0
-        self.unknown: dict[str, int] = defaultdict(int)
         self.is_kineto = False
         self.rows = 0
-        self._unstamped: dict[str, list[Event]] = defaultdict(list)
+        self._ranges: dict[int, int] = defaultdict(int)
+        self._ignored: dict[str, int] = defaultdict(int)
+        self._at_zero: list[tuple[str, str, list[Event]]] = []
 
     def take(self, events: Sequence[Event]) -> None:
         """Sort the events of a chunk by what they are and add them."""
-        groups: dict[tuple[str, Any], list[Event]] = defaultdict(list)
+        groups: dict[tuple[str, str], list[Event]] = defaultdict(list)
         for event in events:
-            groups[event.ph, event.cat if event.ph == "X" else None].append(event)
-        for (phase, category), group in groups.items():
-            self.rows += len(group)
-            if phase == "X":
-                self._complete("" if category is None else str(category), group)
-            elif phase in ("B", "E", "b", "e"):
-                self.host.begin_or_end(group)
-            elif phase in ("i", "I", "R", "n"):
-                self.host.marks(group)
-            elif phase == "M":
+            groups[event.ph, event.category if event.ph == "X" else ""].append(event)
+        self.rows += len(events)
+        # Arrows come last: whether they are needed depends on what they connect.
+        for (phase, category), group in sorted(groups.items(), key=lambda item: item[0][0] in "stf"):
+            if phase == "M":
                 self.metadata += group
-            elif phase in ("s", "t", "f"):
-                self._flow(group)
             elif phase != "C":
-                self.unknown[phase] += len(group)
+                self._stamped(phase, category, group)
 
-    def _complete(self, category: str, events: list[Event], zero_is_a_time: bool = False) -> None:
-        lower = category.lower()
-        if not zero_is_a_time:
-            stamped = [event for event in events if bytes(event.ts) not in _ZERO]
-            if len(stamped) < len(events):
-                self._unstamped[category] += [event for event in events if bytes(event.ts) in _ZERO]
-                events = stamped
-        if not events or category == _WHOLE:
-            return
-        if lower in WORK:
-            self.is_kineto = True
-            self.device.add(WORK[lower], events)
-        elif lower in CALLS:
-            self.is_kineto = True
-            self.host.calls(events)
-        elif lower == _DRAWN_ON_DEVICE:
-            self.drawn_on_device += len(events)
-        elif lower == "overhead":
-            self.host.overheads(events)
+    def _stamped(self, phase: str, category: str, events: list[Event]) -> None:
+        """Events that need a time: those without one are set aside, those stamped 0 wait for the end of the file."""
+        time, unreadable = self.host.starts(events)
+        kept = (time != 0) & ~unreadable
+        if not kept.all():
+            self._reject(phase, category, [events[row] for row in np.flatnonzero(unreadable)])
+            zero = [events[row] for row in np.flatnonzero((time == 0) & ~unreadable)]
+            if zero:
+                self._at_zero.append((phase, category, zero))
+            events, time = [events[row] for row in np.flatnonzero(kept)], time[kept]
+        if events:
+            self._add(phase, category, events, time)
+
+    def _add(self, phase: str, category: str, events: list[Event], time: Int) -> None:
+        if phase == "X":
+            self._complete(category, events, time)
+        elif phase in BEGINS or phase in ENDS:
+            self.halves.add(events, time)
+        elif phase in ("i", "I", "R", "n"):
+            memory = np.array([event.name == MEMORY for event in events])
+            for add, rows in ((self.counters.memory, memory), (self.host.marks, ~memory)):
+                if rows.any():
+                    add([events[row] for row in np.flatnonzero(rows)], time[rows])
+        elif phase in ("s", "t", "f"):
+            seen = self.host.launches or self.device.chunks
+            self.arrows.add(events, time, not seen or self.host.unlinked or self.device.unlinked)
         else:
-            self.is_kineto |= lower in ("cpu_op", "operator", "user_annotation", "python_function")
-            self.host.ranges(category, events)
+            self._ignored[f"events of phase {phase!r}"] += len(events)
 
-    def _flow(self, events: list[Event]) -> None:
-        self.flow_events += len(events)
-        for event in events:
-            if event.cat not in _TOLD_BY_CORRELATION:
-                self.flows[event.cat, event.id, event.name].setdefault("s" if event.ph == "s" else "f", event)
+    def _complete(self, category: str, events: list[Event], time: Int) -> None:
+        lower = category.lower()
+        if lower in _WORK:
+            self.is_kineto = True
+            self.device.add(_WORK[lower], events, time)
+        elif _is_call(lower):
+            self.is_kineto = True
+            self.host.calls(events, time)
+        elif lower in _IGNORED:
+            self._ignored[_IGNORED[lower]] += len(events)
+        elif lower == "overhead":
+            self.host.overheads(events, time)
+        else:
+            self.is_kineto |= lower in KINETO_RANGES
+            self.host.ranges(category, events, time)
+            self._ranges[self.host.threads.process(events[0].pid)] += len(events)
 
     def finish(self, header: dict[str, Any]) -> None:
         """Add what had to wait for the end of the file."""
-        self._late_stamps()
-        unclosed = self.host.finish()
-        if unclosed:
-            self.builder.quality.add(
-                "unclosed", "ranges that were begun and never ended: they end with the trace", unclosed
-            )
-        if self.host.without_length:
-            text = "complete events without a duration: taken as 0"
-            self.builder.quality.add("unclosed", text, self.host.without_length)
-        if self.host.rounded:
-            text = "times with digits beyond the nanosecond: rounded to it"
-            self.builder.quality.add("assumed", text, self.host.rounded)
-        if self.drawn_on_device:
-            text = "annotations that the profiler drew on device rows: host ranges once more, no work"
-            self.builder.quality.add("ignored", text, self.drawn_on_device)
-        for phase, count in self.unknown.items():
-            self.builder.quality.add("ignored", f"events of phase {phase!r}", count)
-        for table, columns in self.device.finish(self._launchers(), _properties(header)).items():
-            self.builder.add(table, **columns)
-        self._add_flows()
+        self._add_at_zero()
+        calls = self.host.launches
+        self.arrows.link(calls, self.device.work())
+        self.host.finish()
+        self.halves.finish()
+        self.counters.finish()
+        self.device.finish(Launchers(self.builder, calls, self._likeliest_process()))
+        self.device.name_devices(told.properties(header))
+        self.arrows.finish()
+        for text, count in self._ignored.items():
+            self.builder.quality.add("ignored", text, count)
         self._names(header)
 
-    def _late_stamps(self) -> None:
-        """Events stamped 0: true only where the whole trace begins near 0, else records without a time."""
-        late, self._unstamped = self._unstamped, defaultdict(list)
-        if self.host.last < _STAMPED_NS:
-            for category, events in late.items():
-                self._complete(category, events, zero_is_a_time=True)
-            return
-        for category, events in late.items():
-            table = WORK.get(category.lower(), "host_calls" if category.lower() in CALLS else "ranges")
-            length, _ = exact_ns([bytes(event.dur) for event in events])
-            columns = {"start": length * 0, "end": length}
-            self.builder.reject(table, "no time stamp", columns, np.arange(len(events)))
+    def _add_at_zero(self) -> None:
+        """Events stamped 0: true only where the trace may begin there, else records without a time."""
+        late, self._at_zero = self._at_zero, []
+        first, last = self.host.first, self.host.last
+        for phase, category, events in late:
+            if first <= max(last - first, _NEAR_NS) or first > last:
+                self._add(phase, category, events, np.zeros(len(events), np.int64))
+            else:
+                self._reject(phase, category, events)
 
-    def _launchers(self) -> Launchers:
-        ids, rows, names = self.builder.column("host_calls", "correlation", "thread", "name")
-        owners = self.builder.owners("threads", "process")
-        texts = self.builder.names.texts
-        graphs = np.array([("GraphLaunch" in text) for text in texts] + [False], bool)
-        if len(rows):
-            default = int(np.bincount(owners[rows]).argmax())
-        else:
-            default = self.builder.process(-1) if not len(owners) else int(owners[0])
-        linked = ids > 0
-        processes = owners[rows] if len(rows) else np.empty(0, np.int32)
-        return Launchers(ids[linked], processes[linked], graphs[names[linked]], default)
-
-    def _add_flows(self) -> None:
-        whole = [flow for flow in self.flows.values() if "s" in flow and "f" in flow]
-        if not whole:
+    def _reject(self, phase: str, category: str, events: list[Event]) -> None:
+        lower = category.lower()
+        if not events or lower in _IGNORED:
             return
-        start, _ = exact_ns([bytes(flow["s"].ts) for flow in whole])
-        end, _ = exact_ns([bytes(flow["f"].ts) for flow in whole])
-        self.builder.add(
-            "flows",
-            start=start,
-            start_thread=[self.host.thread(flow["s"]) for flow in whole],
-            end=end,
-            end_thread=[self.host.thread(flow["f"]) for flow in whole],
-            kind=[self.builder.names.add(str(flow["s"].cat)) for flow in whole],
-        )
+        if phase in ("s", "t", "f"):
+            self._ignored["arrows without a time stamp"] += len(events)
+            return
+        table = _WORK.get(lower, "host_calls" if _is_call(lower) else "ranges" if phase in "XBEbeSF" else "marks")
+        length = exact_ns([bytes(event.dur) for event in events]).ns
+        columns: dict[str, Array] = {"start": length * 0, "end": length}
+        columns["name"] = np.array(self.host.names(events), np.int32)
+        if table not in _WORK.values():
+            columns["thread"] = np.array(self.host.thread_rows(events), np.int32)
+        self.builder.reject(table, "no time stamp", columns, np.arange(len(events)))
+
+    def _likeliest_process(self) -> int:
+        """The process of work where the file has no launch calls."""
+        if self._ranges:
+            return max(self._ranges, key=lambda row: self._ranges[row])
+        for chunk in self.device.work():
+            return self.builder.process(max(int(chunk["device"][0]), 0))
+        return -1
 
     def _names(self, header: dict[str, Any]) -> None:
         """Names of processes and threads, for those that have rows; the rank of all."""
-        known = self.builder.keys("processes"), self.builder.keys("threads")
+        known = frozenset(self.builder.keys("processes")), frozenset(self.builder.keys("threads"))
         for event in self.metadata:
-            name = str(event.args.name) if event.args is not None and event.args.name is not None else ""
-            pid = integer(event.pid, -1)
+            name = "" if event.known.name is None else str(event.known.name)
+            (pid, _), (tid, _) = numbered(event.pid), numbered(event.tid)
             if not name or pid not in known[0]:
                 continue
             if event.name == "process_name":
                 self.builder.process(pid, name)
             elif event.name == "thread_name":
-                process, tid = self.builder.process(pid), integer(event.tid, -1)
+                process = self.builder.process(pid)
                 if (process, tid) in known[1]:
                     # Kineto names a thread "thread 4711 (python)": the number is shown anyway.
                     self.builder.thread(process, tid, name.replace(f"thread {tid} ", "").strip("()") or name)
-        rank = integer(_distributed(header).get("rank"), -1)
+        rank = integer(told.distributed(header).get("rank"), -1, 2**31)
         if rank >= 0:
             for pid in known[0]:
                 self.builder.process(pid, rank=rank)
+
+
+def _is_call(category: str) -> bool:
+    return category == "runtime" or category.endswith(_CALLS)
 
 
 def read(path: Path, report: Report) -> Trace:
@@ -186,29 +200,29 @@ def read(path: Path, report: Report) -> Trace:
     reading = _Reading()
     for chunk in events:
         reading.take(chunk.events)
-        reading.host.counters(chunk.values)
+        reading.counters.counters(chunk.values)
         report(Progress("reading events", text.position, text.size, reading.rows))
     if not reading.rows and (events.losses.invalid or events.losses.truncated):
         raise Unreadable(
             f"no event in {path} can be read", events.losses.truncated or "not one is valid", "record again"
         )
-    reading.finish(events.header)
-    _note_losses(reading.builder, events)
-    simulated = "SIMULATED" in events.header or "simulated" in events.header
-    if simulated:
-        reading.builder.quality.add("simulated", str(events.header.get("SIMULATED", "the file says so")))
     header = events.header
+    reading.finish(header)
+    _note_losses(reading.builder, events)
+    simulated = "SIMULATED" in header or "simulated" in header
+    if simulated:
+        reading.builder.quality.add("simulated", str(header.get("SIMULATED", "the file says so")))
     base = integer(header.get("baseTimeNanoseconds"), -1)
-    if base < 0 and _EPOCHS_US[0] < reading.host.last // 1000 < _EPOCHS_US[1]:
+    if base < 0 and _EPOCHS_NS[0] < reading.host.last < _EPOCHS_NS[1]:
         base = 0
     info = TraceInfo(
         paths=(str(path),),
         kind="kineto",
-        producer=_producer(header, reading.is_kineto),
+        producer=told.producer(header, reading.is_kineto),
         schema_version=str(header.get("schemaVersion", "")),
         start_epoch_ns=base if base >= 0 else None,
         basis="simulated" if simulated else "measured",
-        details=_details(header),
+        details=told.details(header),
         missing=_missing(reading),
     )
     return reading.builder.build(info)
@@ -225,48 +239,7 @@ def _note_losses(builder: Builder, events: EventReader) -> None:
         if count:
             builder.quality.add(code, text, count, losses.first.get(code, ""))
     if losses.truncated:
-        builder.quality.add("truncated", losses.truncated)
-
-
-def _properties(header: dict[str, Any]) -> dict[int, dict[str, Any]]:
-    found = header.get("deviceProperties")
-    if not isinstance(found, list):
-        return {}
-    return {integer(each.get("id"), -1): each for each in found if isinstance(each, dict)}
-
-
-def _distributed(header: dict[str, Any]) -> dict[str, Any]:
-    found = header.get("distributedInfo")
-    return found if isinstance(found, dict) else {}
-
-
-def _producer(header: dict[str, Any], is_kineto: bool) -> str:
-    if not is_kineto and "schemaVersion" not in header:
-        return "Chrome trace"
-    backends = (("CUPTI", "cupti_version"), ("roctracer", "roctracer_version"))
-    known = [f"{name} {header[key]}" for name, key in backends if key in header]
-    return "PyTorch profiler" + (f" ({', '.join(known)})" if known else "")
-
-
-def _details(header: dict[str, Any]) -> dict[str, str]:
-    """What the file says of its recording; never paths, host or user names."""
-    wanted = {
-        "CUDA runtime": header.get("cuda_runtime_version"),
-        "CUDA driver": header.get("cuda_driver_version"),
-        "HIP runtime": header.get("hip_runtime_version"),
-        "stacks": header.get("with_stack"),
-        "shapes": header.get("record_shapes"),
-        "memory": header.get("profile_memory"),
-        "backend": _distributed(header).get("backend"),
-        "rank": _distributed(header).get("rank"),
-        "world size": _distributed(header).get("world_size"),
-    }
-    details = {key: str(value) for key, value in wanted.items() if value is not None}
-    groups = _distributed(header).get("pg_config")
-    if isinstance(groups, list):
-        names = [str(group.get("pg_desc") or group.get("pg_name", "")) for group in groups if isinstance(group, dict)]
-        details["process groups"] = ", ".join(dict.fromkeys(names))
-    return details
+        builder.quality.add("truncated", losses.truncated, 1, losses.first["truncated"])
 
 
 def _missing(reading: _Reading) -> dict[str, str]:
