@@ -94,12 +94,14 @@ def _counters(root: Path) -> Check:
 
 
 def _mig(root: Path) -> Check:
-    what = "whole GPU"
+    what = "a whole GPU, not a MIG slice"
     if (root / "proc/driver/nvidia/capabilities/mig").exists():
         instances = list((root / "proc/driver/nvidia/capabilities").glob("gpu*/mig/gi*"))
         if instances:
             return Check(what, "partly", f"MIG: {len(instances)} GPU instances; figures are of a slice")
-    return Check(what, "yes" if (root / "proc/driver/nvidia/gpus").exists() else "no", "no MIG instances")
+    if not (root / "proc/driver/nvidia/gpus").exists():
+        return Check(what, "no", "no NVIDIA driver")
+    return Check(what, "yes", "not divided into MIG instances")
 
 
 def _profiler(root: Path) -> Check:

@@ -56,7 +56,7 @@ EXPLANATIONS: dict[str, str] = {
     "sync": "The host waited for the GPU before it launched the next work, so the GPU then waited for the host.",
     "allocation": "The host was allocating or freeing memory, which can stop it for long and often synchronises.",
     "module load": "The host was loading or compiling code, or building a CUDA graph; usual only at the start.",
-    "launching": "The host was launching other work, to another stream or device, before the one that was due here.",
+    "launching": "The host was in the launch call of other work: on another stream, or one that took long.",
     "os blocked": "The host thread slept in the operating system or was off the processor.",
     "gc": "The host's interpreter collected garbage.",
     "host code": "The host ran other code between launches; the range name says which.",
@@ -74,9 +74,9 @@ EXPLANATIONS: dict[str, str] = {
 class DeviceSlices:
     """Slices of the gaps of one device, by gap and time; together they tile every gap.
 
-    `gap` is a row of DeviceGaps, `cause` an index into CAUSES, `host` a name id (the call or range the thread was in;
-    -1 unmarked or none), `thread` the row of threads that was late (-1 none). `return_latency`: a sync whose awaited
-    work had already ended.
+    `gap` is a row of DeviceGaps, `cause` an index into CAUSES, `host` a name id: the call or range the thread was in;
+    -1 unmarked, and for all that is not the host's doing. `thread` is the row of threads that launched late (-1 none).
+    `return_latency`: a sync whose awaited work had already ended.
     """
 
     device: int
@@ -134,8 +134,11 @@ def attribute(trace: Trace, device: int, bound_ns: int = LATENCY_BOUND_NS) -> De
         _whole(found, np.flatnonzero(internal), GRAPH_INTERNAL),
         _whole(found, np.flatnonzero(lost), UNATTRIBUTED),
         _host_part(trace, device, rest, start, begun, thread[rest]),
-        _span(rest, begun, queued, np.full(len(rest), LAUNCH_OVERHEAD), thread[rest], calls["name"], call[rest]),
-        _span(rest[late], queued[late], end[late], why, thread[rest[late]], calls["name"], call[rest[late]]),
+        _span(
+            rest, begun, queued, np.full(len(rest), LAUNCH_OVERHEAD), thread[rest], _names(calls["name"], call[rest])
+        ),
+        # Launched in time: whatever the host did meanwhile was not what held it up.
+        _span(rest[late], queued[late], end[late], why, thread[rest[late]], np.full(len(why), -1, np.int32)),
     ]
     columns = _Slices(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     real = np.flatnonzero(columns.end > columns.start)
@@ -168,10 +171,11 @@ def _whole(found: DeviceGaps, rows: Int, cause: int) -> _Slices:
     return _Slices(rows, found.start[rows], found.end[rows], causes, none, none, np.zeros(len(rows), bool))
 
 
-def _span(
-    rows: Int, start: Int, end: Int, cause: npt.NDArray[np.int8], thread: Rows, names: Rows, call: Rows
-) -> _Slices:
-    host = names[call] if len(call) else np.empty(0, np.int32)
+def _names(names: Rows, call: Rows) -> Rows:
+    return names[call] if len(call) else call
+
+
+def _span(rows: Int, start: Int, end: Int, cause: Array, thread: Rows, host: Rows) -> _Slices:
     return _Slices(rows, start, end, cause.astype(np.int8), host, thread, np.zeros(len(rows), bool))
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from inspector.analysis.causes import CAUSES, LAUNCH_OVERHEAD, UNATTRIBUTED, Causes, DeviceSlices
 from inspector.analysis.gaps import Gaps
+from inspector.analysis.hosts import HostGroups
 from inspector.analysis.iterations import Iterations
 from inspector.analysis.sums import sum_by
 from inspector.trace.selection import Window
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 By = Literal["cause", "host", "kernel", "iteration", "class"]
 Int = npt.NDArray[np.int64]
-UNMARKED = "unmarked"
 # The three classes of Holistic Trace Analysis, so that figures can be held against its own.
 CLASSES: tuple[str, ...] = ("host wait", "kernel wait", "other")
 
@@ -29,7 +29,7 @@ CLASSES: tuple[str, ...] = ("host wait", "kernel wait", "other")
 class IdleRow:
     """Idle under one heading: its label, total ns, in how many gaps, and the longest share of one gap, ns.
 
-    `key` is the cause index, name id, or row of Iterations behind the label; -1 none.
+    `key` is the cause index, the key of HostGroups, the name id or the row of Iterations behind the label; -1 none.
     """
 
     label: str
@@ -120,7 +120,7 @@ def _keys(trace: Trace, device: int, slices: DeviceSlices, by: By) -> Int:
         kernel_wait = (slices.cause >= LAUNCH_OVERHEAD) & (slices.cause < UNATTRIBUTED)
         return np.where(slices.cause == UNATTRIBUTED, 2, kernel_wait).astype(np.int64)
     if by == "host":
-        return slices.host.astype(np.int64)
+        return trace.index(HostGroups).keys(slices)
     of_gap = next_names(trace, device) if by == "kernel" else iterations_of_gaps(trace, device)
     return of_gap[slices.gap].astype(np.int64)
 
@@ -132,4 +132,6 @@ def _label(trace: Trace, by: By, key: int) -> str:
         return CLASSES[key]
     if by == "iteration":
         return f"iteration {trace.index(Iterations).number[key]}" if key >= 0 else "outside iterations"
-    return trace.names[key] if key >= 0 else (UNMARKED if by == "host" else "end of the trace")
+    if by == "host":
+        return trace.index(HostGroups).label(key)
+    return trace.names[key] if key >= 0 else "end of the trace"

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from inspector.commands import common
 
 if TYPE_CHECKING:
+    from inspector.analysis.causes import DeviceSlices
+    from inspector.trace.names import Names
     from inspector.trace.selection import Window
     from inspector.trace.trace import Trace
 
@@ -72,7 +74,7 @@ class _Listed:
         from inspector.analysis.causes import CAUSES
         from inspector.analysis.gaps import Gaps
         from inspector.analysis.iterations import Iterations
-        from inspector.analysis.rollup import UNMARKED, clipped, iterations_of_gaps, next_names, previous_names
+        from inspector.analysis.rollup import clipped, iterations_of_gaps, next_names, previous_names
 
         trace, names = self.trace, self.trace.names
         gaps = trace.index(Gaps).devices[device]
@@ -98,7 +100,7 @@ class _Listed:
                         "cause": CAUSES[slices.cause[at]],
                         "start_ns": int(start[at]),
                         "end_ns": int(end[at]),
-                        "host": names[int(slices.host[at])] if slices.host[at] >= 0 else UNMARKED,
+                        "host": _host(names, slices, at),
                         "thread": int(tids[slices.thread[at]]) if slices.thread[at] >= 0 else None,
                         "return_latency": bool(slices.return_latency[at]),
                     }
@@ -108,6 +110,16 @@ class _Listed:
                 "next": names[int(after[gap])],
                 "iteration": int(numbers[iterations[gap]]) if iterations[gap] >= 0 else None,
             }
+
+
+def _host(names: Names, slices: DeviceSlices, at: int) -> str:
+    """The range or call of a slice; empty where the cause is not the host's."""
+    from inspector.analysis.causes import LAUNCH_OVERHEAD
+    from inspector.analysis.hosts import UNMARKED
+
+    if slices.host[at] >= 0:
+        return names[int(slices.host[at])]
+    return UNMARKED if slices.cause[at] < LAUNCH_OVERHEAD else ""
 
 
 def _gaps_json(listed: _Listed) -> None:

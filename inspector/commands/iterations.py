@@ -113,6 +113,9 @@ def run(args: argparse.Namespace) -> int:
             "work",
             "graphs",
         )
-        common.print_text(f"from {found.source}, confidence {found.confidence:.2f}")
+        common.print_text(
+            f"from {found.source}, confidence {found.confidence:.2f}; work counts for the iteration that launched it,"
+            " idle time for the one whose work ended it"
+        )
         common.print_text(table(titles, text, left=(2, 8)))
     return 0

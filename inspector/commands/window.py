@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-from inspector.errors import Missing
+from inspector.errors import Missing, Unreadable, Usage
 
 NAME = "window"
 HELP = "open the window, on traces or on the start page"
@@ -17,6 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Open it, and stay until it is closed."""
+    for path in args.trace:
+        if not Path(path).exists():
+            if Path(path).name == path and "." not in path:
+                raise Usage(f"no command and no file {path!r}", "", "see inflight --help")
+            raise Unreadable(f"cannot read {path}", "no such file", "check the path")
     try:
         from ui.app import main
     except ImportError as error:
