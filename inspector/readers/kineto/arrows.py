@@ -18,7 +18,7 @@ from inspector.trace.table import Array
 # Drawn from each launch call to its work: the correlation ids tell the same.
 _LAUNCHES = frozenset(("ac2g", "async", "async_cpu_to_gpu", "async_gpu"))
 _START, _STEP, _END = range(3)
-_PHASES = {"s": _START, "t": _STEP, "f": _END}
+PHASES = {"s": _START, "t": _STEP, "f": _END}
 # Time, phase, process and thread id, category.
 _Flow = tuple[int, int, Scalar, Scalar, str]
 
@@ -34,19 +34,26 @@ class Arrows:
         self._ends: dict[tuple[int, int, int], int] = {}
         self._num_launches = 0
 
-    def add(self, events: Sequence[Event], time: Int, needed: bool) -> None:
-        """Events of phase s, t or f. Those of launches are kept where they are `needed` for links."""
+    def are_told(self, category: str) -> bool:
+        """Whether arrows of that category say only what correlation ids say."""
+        return category in _LAUNCHES
+
+    def pass_over(self, events: Sequence[Event]) -> None:
+        """Arrows of launches that are not needed for links."""
+        self._num_launches += len(events)
+
+    def add(self, events: Sequence[Event], time: Int) -> None:
+        """Events of phase s, t or f."""
         for event, at in zip(events, time.tolist(), strict=True):
-            category, phase = event.category, _PHASES[event.ph]
+            category, phase = event.category, PHASES[event.ph]
             if category not in _LAUNCHES:
                 key = (category, str(event.name), str(event.id))
                 self._flows[key].append((at, phase, event.pid, event.tid, category))
-                continue
-            self._num_launches += 1
-            if needed and phase == _START:
+            elif phase == _START:
                 self._starts[event.pid, event.tid, at] = integer(event.id)
-            elif needed:
+            else:
                 self._ends[row_number(None, event.pid), row_number(None, event.tid), at] = integer(event.id)
+            self._num_launches += category in _LAUNCHES
 
     def link(self, calls: Sequence[Chunk], work: Sequence[Chunk]) -> None:
         """Fill in correlation ids that the file does not give, by the arrow between a call and its work.

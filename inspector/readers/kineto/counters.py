@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from inspector.readers.kineto.event import Event, Values
+from inspector.readers.kineto.event import Event, Values, known_args
 from inspector.readers.kineto.host import Host
 from inspector.readers.kineto.numbers import Int, exact_ns
 from inspector.trace.builder import Builder
@@ -28,7 +28,7 @@ class Counters:
     def memory(self, events: Sequence[Event], time: Int) -> None:
         """Instants named [memory]: an allocation each, and samples of the totals where they are told."""
         self._host.seen(time)
-        numbers, known = self._host.numbers, [event.known for event in events]
+        numbers, known = self._host.numbers, known_args(events)
         kinds = numbers([args.device_type for args in known], -1).tolist()
         places = numbers([args.device_id for args in known], -1, 2**31).tolist()
         on_gpu = [kind in _GPUS and place >= 0 for kind, place in zip(kinds, places, strict=True)]

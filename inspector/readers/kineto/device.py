@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from inspector.readers.kineto.event import Event
+from inspector.readers.kineto.event import Event, known_args
 from inspector.readers.kineto.host import Chunk, Host
 from inspector.readers.kineto.launchers import Launchers
 from inspector.readers.kineto.numbers import Int, integer, row_number
@@ -31,7 +31,7 @@ class Device:
     def add(self, table: str, events: Sequence[Event], start: Int) -> None:
         """Events of one table."""
         numbers = self._host.numbers
-        known = [event.known for event in events]
+        known = known_args(events)
         ids = [args.correlation for args in known]
         self.unlinked |= None in ids
         chunk: Chunk = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -53,14 +54,14 @@ class Event(msgspec.Struct, gc=False):
     args: Args | None = None
 
     @property
-    def known(self) -> Args:
-        """Its arguments, none where it has none."""
-        return NO_ARGS if self.args is None else self.args
-
-    @property
     def category(self) -> str:
         """Its category; '' where it has none."""
         return "" if self.cat is None else str(self.cat)
+
+
+def known_args(events: Iterable[Event]) -> list[Args]:
+    """The arguments of each, none where it has none."""
+    return [event.args or NO_ARGS for event in events]
 
 
 class Values(msgspec.Struct, gc=False):

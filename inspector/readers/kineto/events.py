@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from inspector.errors import Unreadable
@@ -23,6 +24,7 @@ _LEAST = 1 << 16
 
 _BETWEEN = re.compile(rb'\}(?=\s*,\s*\{\s*"(?:ph|name|cat|pid|tid|ts|id|args|s|dur|bp)"\s*:)')
 _SEPARATORS = re.compile(rb"[\s,]*")
+_PHASE = attrgetter("ph")
 _START = re.compile(rb'"traceEvents"\s*:\s*\[')
 
 
@@ -306,4 +308,4 @@ def _closing(text: bytes, start: int) -> int:
 
 
 def _values(events: Sequence[Event], text: bytes) -> list[Values]:
-    return counter_values(text) if any(event.ph == "C" for event in events) else []
+    return counter_values(text) if "C" in map(_PHASE, events) else []

@@ -11,7 +11,7 @@ from inspector.readers.kineto.numbers import Int
 from inspector.trace.builder import Builder
 
 BEGINS = frozenset(("B", "b", "S"))
-ENDS = frozenset(("E", "e", "F"))
+HALVES = BEGINS | {"E", "e", "F"}
 
 
 class Halves:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 import numpy as np
 
-from inspector.readers.kineto.event import Event, Scalar
+from inspector.readers.kineto.event import Event, Scalar, known_args
 from inspector.readers.kineto.numbers import Int, exact_ns, integer, integers
 from inspector.trace.builder import Builder
 from inspector.trace.schema import RANGE_KINDS
@@ -22,6 +23,7 @@ _KINDS = {
 OTHER = RANGE_KINDS.index("other")
 KINETO_RANGES = frozenset(_KINDS)
 Chunk = dict[str, Array]
+_NAME, _PLACE = attrgetter("name"), attrgetter("pid", "tid")
 
 
 class _Threads(dict[tuple[Scalar, Scalar], int]):
@@ -46,6 +48,21 @@ class _Threads(dict[tuple[Scalar, Scalar], int]):
         return self._builder.process(*numbered(pid))
 
 
+class _Names(dict[Scalar, int]):
+    """Ids of names."""
+
+    def __init__(self, builder: Builder) -> None:
+        super().__init__()
+        self._add = builder.names.add
+
+    def __missing__(self, name: Scalar) -> int:
+        if isinstance(name, str):
+            self[name] = self._add(name)
+            return self[name]
+        # Not kept: to a dictionary, 1 and true are one.
+        return self._add(str(name))
+
+
 class Host:
     """Adds rows to the builder as events come. Launch calls wait in `launches` for what only the end can tell.
 
@@ -55,6 +72,7 @@ class Host:
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
         self.threads = _Threads(builder)
+        self._names = _Names(builder)
         self.launches: list[Chunk] = []
         self.unlinked = False
         self.first, self.last = 2**63 - 1, -(2**63)
@@ -90,17 +108,15 @@ class Host:
 
     def names(self, events: Iterable[Event]) -> list[int]:
         """Name ids."""
-        add = self._builder.names.add
-        return [add(event.name if isinstance(event.name, str) else str(event.name)) for event in events]
+        return list(map(self._names.__getitem__, map(_NAME, events)))
 
     def thread_rows(self, events: Iterable[Event]) -> list[int]:
         """Rows of threads."""
-        threads = self.threads
-        return [threads[event.pid, event.tid] for event in events]
+        return list(map(self.threads.__getitem__, map(_PLACE, events)))
 
     def calls(self, events: Sequence[Event], start: Int) -> None:
         """Runtime and driver calls."""
-        ids = [event.known.correlation for event in events]
+        ids = [args.correlation for args in known_args(events)]
         self.unlinked |= None in ids
         self.launches.append(
             {
@@ -162,8 +178,7 @@ class Host:
 
 def external_ids(events: Sequence[Event]) -> list[object]:
     """What links operators to device work; old profilers wrote it small."""
-    known = [event.known for event in events]
-    return [args.old_external if args.external is None else args.external for args in known]
+    return [args.old_external if args.external is None else args.external for args in known_args(events)]
 
 
 def text_id(text: object) -> int:

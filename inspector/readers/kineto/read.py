@@ -11,13 +11,13 @@ import numpy as np
 
 from inspector.errors import Unreadable
 from inspector.readers.kineto import header as told
-from inspector.readers.kineto.arrows import Arrows
+from inspector.readers.kineto.arrows import PHASES, Arrows
 from inspector.readers.kineto.blocks import Text
 from inspector.readers.kineto.counters import MEMORY, Counters
 from inspector.readers.kineto.device import Device
-from inspector.readers.kineto.event import Event
+from inspector.readers.kineto.event import Event, Scalar
 from inspector.readers.kineto.events import EventReader
-from inspector.readers.kineto.halves import BEGINS, ENDS, Halves
+from inspector.readers.kineto.halves import HALVES, Halves
 from inspector.readers.kineto.host import KINETO_RANGES, Host, numbered
 from inspector.readers.kineto.launchers import Launchers
 from inspector.readers.kineto.numbers import Int, exact_ns, integer
@@ -63,16 +63,26 @@ class _Reading:
 
     def take(self, events: Sequence[Event]) -> None:
         """Sort the events of a chunk by what they are and add them."""
-        groups: dict[tuple[str, str], list[Event]] = defaultdict(list)
+        groups: dict[tuple[str, Scalar], list[Event]] = defaultdict(list)
         for event in events:
-            groups[event.ph, event.category if event.ph == "X" else ""].append(event)
+            groups[event.ph, event.cat].append(event)
         self.rows += len(events)
+        if not HALVES.isdisjoint(phase for phase, _ in groups):
+            # Begins and ends at one time stay in the order of the file.
+            self._stamped("B", "", [event for event in events if event.ph in HALVES])
         # Arrows come last: whether they are needed depends on what they connect.
-        for (phase, category), group in sorted(groups.items(), key=lambda item: item[0][0] in "stf"):
+        for (phase, cat), group in sorted(groups.items(), key=lambda item: item[0][0] in PHASES):
+            category = "" if cat is None else str(cat)
             if phase == "M":
                 self.metadata += group
-            elif phase != "C":
+            elif phase in PHASES and self.arrows.are_told(category) and not self._arrows_needed():
+                self.arrows.pass_over(group)
+            elif phase not in HALVES and phase != "C":
                 self._stamped(phase, category, group)
+
+    def _arrows_needed(self) -> bool:
+        seen = self.host.launches or self.device.chunks
+        return not seen or self.host.unlinked or self.device.unlinked
 
     def _stamped(self, phase: str, category: str, events: list[Event]) -> None:
         """Events that need a time: those without one are set aside, those stamped 0 wait for the end of the file."""
@@ -90,16 +100,15 @@ class _Reading:
     def _add(self, phase: str, category: str, events: list[Event], time: Int) -> None:
         if phase == "X":
             self._complete(category, events, time)
-        elif phase in BEGINS or phase in ENDS:
+        elif phase in HALVES:
             self.halves.add(events, time)
         elif phase in ("i", "I", "R", "n"):
             memory = np.array([event.name == MEMORY for event in events])
             for add, rows in ((self.counters.memory, memory), (self.host.marks, ~memory)):
                 if rows.any():
                     add([events[row] for row in np.flatnonzero(rows)], time[rows])
-        elif phase in ("s", "t", "f"):
-            seen = self.host.launches or self.device.chunks
-            self.arrows.add(events, time, not seen or self.host.unlinked or self.device.unlinked)
+        elif phase in PHASES:
+            self.arrows.add(events, time)
         else:
             self._ignored[f"events of phase {phase!r}"] += len(events)
 
@@ -149,10 +158,12 @@ class _Reading:
         lower = category.lower()
         if not events or lower in _IGNORED:
             return
-        if phase in ("s", "t", "f"):
+        if phase in PHASES:
             self._ignored["arrows without a time stamp"] += len(events)
             return
-        table = _WORK.get(lower, "host_calls" if _is_call(lower) else "ranges" if phase in "XBEbeSF" else "marks")
+        table = _WORK.get(
+            lower, "host_calls" if _is_call(lower) else "ranges" if phase == "X" or phase in HALVES else "marks"
+        )
         length = exact_ns([bytes(event.dur) for event in events]).ns
         columns: dict[str, Array] = {"start": length * 0, "end": length}
         columns["name"] = np.array(self.host.names(events), np.int32)
@@ -172,7 +183,7 @@ class _Reading:
         """Names of processes and threads, for those that have rows; the rank of all."""
         known = frozenset(self.builder.keys("processes")), frozenset(self.builder.keys("threads"))
         for event in self.metadata:
-            name = "" if event.known.name is None else str(event.known.name)
+            name = "" if event.args is None or event.args.name is None else str(event.args.name)
             (pid, _), (tid, _) = numbered(event.pid), numbered(event.tid)
             if not name or pid not in known[0]:
                 continue
