@@ -6,22 +6,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from inspector.analysis.busy import Busy, busy
-from inspector.analysis.causes import CAUSES
+from inspector.analysis.causes import CAUSES, LAUNCH_OVERHEAD, DeviceSlices
 from inspector.analysis.completeness import Verdict, verdict
 from inspector.analysis.gaps import Gaps
-from inspector.analysis.rollup import UNMARKED, clipped, next_names
+from inspector.analysis.hosts import HostGroups
+from inspector.analysis.rollup import clipped, next_names
 from inspector.analysis.sums import sum_by
 from inspector.trace.selection import Window
 
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
 
+Int = npt.NDArray[np.int64]
+NO_REQUESTS = CAUSES.index("no requests")
+
 
 @dataclass(frozen=True)
 class Cause:
-    """The cause with most idle time: its index, ns, and what the host was in for most of that (with its ns)."""
+    """The cause with most idle time: its index, ns, and what the host was in for most of that (with its ns).
+
+    `host` is '' where it was not the host's doing.
+    """
 
     cause: int
     total_ns: int
@@ -31,11 +39,12 @@ class Cause:
 
 @dataclass(frozen=True)
 class Next:
-    """The gap with most time of that cause: its span, that time in ns, the thread that was late (a row, -1 unknown)
-    and the work that ended it.
+    """The costliest gap: its whole span, the cause with most time in it, that time in ns (inside the range), the thread
+    that was late (a row, -1 unknown) and the work that ended it.
     """
 
     span: Window
+    cause: int
     cause_ns: int
     thread: int
     before: str
@@ -61,26 +70,44 @@ def figures(trace: Trace, device: int, window: Window | None) -> Figures:
     slices, start, end = clipped(trace, device, window)
     length = end - start
     sums = sum_by(slices.cause, length, len(CAUSES))
-    cause, following = None, None
-    if sums.any():
-        top = int(np.argmax(sums))
-        mine = np.flatnonzero((slices.cause == top) & (length > 0))
-        hosts = sum_by(slices.host[mine] + 1, length[mine], len(trace.names) + 1)
-        host = int(np.argmax(hosts))
-        cause = Cause(top, int(sums[top]), trace.names[host - 1] or UNMARKED, int(hosts[host]))
-        gaps = trace.index(Gaps).devices[device]
-        of_gap = sum_by(slices.gap[mine], length[mine], len(gaps))
-        gap = int(np.argmax(of_gap))
-        parts = mine[slices.gap[mine] == gap]
-        thread = int(slices.thread[parts[np.argmax(length[parts])]])
-        name = trace.names[int(next_names(trace, device)[gap])]
-        span = Window(int(gaps.start[gap]), int(gaps.end[gap]))
-        following = Next(span, int(of_gap[gap]), thread, name)
+    found = bool(sums.any())
     return Figures(
         device,
         busy(trace, device, window),
-        cause,
-        following,
+        _largest(trace, slices, length, sums) if found else None,
+        _costliest(trace, slices, length) if found else None,
         verdict(trace, device),
         trace.quality.count("graph-level") > 0,
     )
+
+
+def _largest(trace: Trace, slices: DeviceSlices, length: Int, sums: Int) -> Cause:
+    top = int(np.argmax(sums))
+    mine = np.flatnonzero((slices.cause == top) & (length > 0))
+    if top > LAUNCH_OVERHEAD:
+        return Cause(top, int(sums[top]), "", 0)
+    groups = trace.index(HostGroups)
+    keys, inverse = np.unique(groups.keys(slices)[mine], return_inverse=True)
+    totals = sum_by(inverse, length[mine], len(keys))
+    host = int(np.argmax(totals))
+    return Cause(top, int(sums[top]), groups.label(int(keys[host])), int(totals[host]))
+
+
+def _costliest(trace: Trace, slices: DeviceSlices, length: Int) -> Next:
+    """The gap with most time of one cause that a change of the program could save; without any, of any cause."""
+    inside = length > 0
+    ours = inside & (slices.cause != NO_REQUESTS) & (slices.cause <= LAUNCH_OVERHEAD)
+    rows = np.flatnonzero(ours if ours.any() else inside)
+    pieces, inverse = np.unique(
+        slices.gap[rows].astype(np.int64) * len(CAUSES) + slices.cause[rows], return_inverse=True
+    )
+    together = sum_by(inverse, length[rows], len(pieces))
+    gaps = trace.index(Gaps).devices[slices.device]
+    best = np.flatnonzero(together == together.max())
+    whole = (gaps.end - gaps.start)[pieces[best] // len(CAUSES)]
+    piece = int(best[np.argmax(whole)])
+    gap, cause = divmod(int(pieces[piece]), len(CAUSES))
+    parts = rows[inverse == piece]
+    thread = int(slices.thread[parts[np.argmax(length[parts])]])
+    name = trace.names[int(next_names(trace, slices.device)[gap])]
+    return Next(Window(int(gaps.start[gap]), int(gaps.end[gap])), cause, int(together[piece]), thread, name)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from inspector.analysis.busy import busy
 from inspector.analysis.causes import CAUSES, Causes
 from inspector.analysis.gaps import Gaps
+from inspector.analysis.hosts import HostGroups
 from inspector.analysis.rollup import By, IdleRow, rollup
 from inspector.analysis.sums import sum_by
 from inspector.picture.navigate import costliest_gap, next_gap
@@ -107,7 +108,8 @@ def _only(trace: Trace, device: int, only: tuple[str, int] | None, lengths: Int)
     if by in ("kernel", "iteration"):
         same: Mask = (facts.next if by == "kernel" else facts.iteration) == key
         return same
-    hit = ((slices.cause if by == "cause" else slices.host) == key) & (lengths > 0)
+    keys = slices.cause if by == "cause" else trace.index(HostGroups).keys(slices)
+    hit = (keys == key) & (lengths > 0)
     found = np.zeros(len(facts.main), bool)
     found[slices.gap[hit]] = True
     return found

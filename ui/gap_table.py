@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector import units
-from inspector.analysis.causes import CAUSES, EXPLANATIONS, Causes
+from inspector.analysis.causes import CAUSES, EXPLANATIONS, LAUNCH_OVERHEAD, Causes
 from inspector.analysis.gaps import Gaps
+from inspector.analysis.hosts import UNMARKED
 from inspector.analysis.iterations import Iterations
-from inspector.analysis.rollup import UNMARKED, By, IdleRow
+from inspector.analysis.rollup import By, IdleRow
 from inspector.picture.palette import cause_ink, ink
 from inspector.trace.selection import Window
 from ui.export import Cell
@@ -91,7 +92,8 @@ class GapList:
         elif key == "cause":
             keys = _ranks(slices.cause[main], lambda cause: CAUSES[cause])
         elif key == "host":
-            keys = _ranks(slices.host[main], lambda host: self._name(host) or UNMARKED)
+            hosts = np.where(slices.cause[main] > LAUNCH_OVERHEAD, -2, slices.host[main])
+            keys = _ranks(hosts, self._host)
         elif key == "thread":
             keys = _ranks(slices.thread[main], self.trace.thread_name)
         elif key == "next":
@@ -127,7 +129,7 @@ class GapList:
         if key == "cause":
             return CAUSES[int(slices.cause[main])]
         if key == "host":
-            return self._name(int(slices.host[main])) or UNMARKED
+            return self._host(-2 if slices.cause[main] > LAUNCH_OVERHEAD else int(slices.host[main]))
         if key == "thread":
             return self.trace.thread_name(int(slices.thread[main]))
         if key == "next":
@@ -166,6 +168,10 @@ class GapList:
 
     def _name(self, name: int) -> str:
         return self.trace.names[name]
+
+    def _host(self, name: int) -> str:
+        """-1 is unmarked code; -2 stands for what was launched in time, which is not the host's doing."""
+        return self._name(name) or UNMARKED if name > -2 else ""
 
 
 def _ranks(ids: npt.NDArray[Any], text: Callable[[int], str]) -> Int:

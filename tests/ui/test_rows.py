@@ -13,16 +13,18 @@ from pytestqt.modeltest import ModelTester
 from inspector.analysis.busy import busy
 from inspector.analysis.causes import CAUSES, Causes
 from inspector.analysis.gaps import Gaps
+from inspector.analysis.hosts import UNMARKED, group_of
 from inspector.analysis.kernels import kernels
 from inspector.readers import open_trace
 from inspector.trace.selection import Window
 from inspector.trace.trace import Trace
 from tests.drawn import draw
-from ui.figures import figures
+from ui.figures import Cause, figures
 from ui.gap_rows import Answer, Options, find_gap, gap_rows
 from ui.gap_table import GAP_COLUMNS, GapList, GroupList
 from ui.kernel_rows import COLUMNS, KernelList, kernel_rows
 from ui.kernel_rows import Options as KernelOptions
+from ui.views.headline import host_words
 from ui.widgets.graphics import Slices, Spark, Spread
 from ui.widgets.table import TableModel
 
@@ -156,14 +158,43 @@ def test_the_three_figures_against_every_slice(sample: Trace, device: int, windo
     assert found.next is not None
     top = found.cause.cause
     assert found.cause.total_ns == totals[top] == max(totals.values())
-    of_gap = [sum(ns for cause, _, ns in slices if cause == top) for slices in naive]
-    assert found.next.cause_ns == max(of_gap)
-    hosts: dict[int, int] = {}
+    pieces: dict[tuple[int, int], int] = {}
+    for at, slices in enumerate(naive):
+        for cause, _, ns in slices:
+            pieces[at, cause] = pieces.get((at, cause), 0) + ns
+    ours = {piece: ns for piece, ns in pieces.items() if CAUSES[piece[1]] != "no requests" and piece[1] <= 8} or pieces
+    assert found.next.cause_ns == max(ours.values())
+    gaps = sample.index(Gaps).devices[device]
+    gap = gaps.start.tolist().index(found.next.span.start)
+    assert found.next.span.end == gaps.end[gap]
+    assert ours[gap, found.next.cause] == found.next.cause_ns
+    hosts: dict[str, int] = {}
     for slices in naive:
         for cause, host, ns in slices:
-            if cause == top:
-                hosts[host] = hosts.get(host, 0) + ns
-    assert found.cause.host_ns == max(hosts.values())
+            if cause == top and top <= 8:
+                label = group_of(sample.names[host]) if host >= 0 else UNMARKED
+                hosts[label] = hosts.get(label, 0) + ns
+    assert found.cause.host_ns == max(hosts.values(), default=0)
+    assert (found.cause.host in hosts) == (top <= 8)
+
+
+def test_a_host_is_named_only_where_the_host_was_late_and_as_most_only_from_half_on() -> None:
+    assert host_words(Cause(7, 100, "decode", 50)) == "most of it in decode"
+    assert host_words(Cause(7, 1000, "decode", 121)) == "12.1 % of it in decode"
+    assert host_words(Cause(CAUSES.index("queue latency"), 100, "", 0)) == "launched in time"
+    assert host_words(Cause(CAUSES.index("graph internal"), 100, "", 0)) == "no host call behind it"
+
+
+def test_the_next_gap_is_the_longest_piece_of_any_cause_of_the_host() -> None:
+    # Host code has more in total, in two gaps; the one wait for the GPU is longer than either.
+    drawn = draw("""
+    gpu 0 stream 7   A.....B......C.......D
+    thread 1 calls   L....L......LSSSSSSL..
+    """)
+    found = figures(drawn.trace, 0, None)
+    assert found.cause is not None
+    assert found.next is not None
+    assert (CAUSES[found.cause.cause], CAUSES[found.next.cause]) == ("host code", "sync")
 
 
 @pytest.mark.parametrize("by", ["name", "category"])

@@ -47,6 +47,8 @@ class Gaps(View):
         super().__init__(host)
         self.options = Options()
         self._answer: Answer | None = None
+        # What the group alone is called, as its row said.
+        self._only_name = ""
         self.bar = CauseBar(host.theme)
         self.bar.chosen.connect(self._cause_chosen)
         self.by = Segments("Group idle time", _GROUPS)
@@ -87,7 +89,7 @@ class Gaps(View):
         self.table.set_content(answer.content, self.options.sort, self.options.descending)
         self.only.setVisible(only is not None)
         if only is not None:
-            name = self._name_of(*only)
+            name = self._only_name
             self.only.setText(f"only {name}  ×")
             self.only.setAccessibleName(f"Show all gaps, not only {name}")
         cause = CAUSES[only[1]] if only and only[0] == "cause" else ""
@@ -170,6 +172,7 @@ class Gaps(View):
 
     def _cause_chosen(self, cause: int) -> None:
         only = None if cause < 0 else ("cause", cause)
+        self._only_name = CAUSES[cause] if only else ""
         self._choose(by="gap", only=only, sort="length", descending=True)
 
     def _shortest_changed(self) -> None:
@@ -197,18 +200,12 @@ class Gaps(View):
         exact = "  +  ".join(f"{what}: {ns:,} ns" for what, ns in parts)
         self.sums.setToolTip(f"{exact} = {answer.idle_ns:,} ns, all idle time")
 
-    def _name_of(self, by: str, key: int) -> str:
-        trace = self.session.trace
-        if by == "cause" or trace is None:
-            return CAUSES[key]
-        return f"iteration {key}" if by == "iteration" else trace.names[key] or "unmarked"
-
     def _current(self, row: int) -> None:
-        """A gap that is current is selected everywhere; its name too where the row is a name."""
+        """A gap that is current is selected everywhere; its name too where the row is one name."""
         content = self._answer.content if self._answer is not None else None
         if isinstance(content, GapList):
             self._select(content.device, content.start_of(row), content.thread_of(row))
-        elif isinstance(content, GroupList) and content.by in ("host", "kernel") and content.groups[row].key >= 0:
+        elif isinstance(content, GroupList) and content.by == "kernel" and content.groups[row].key >= 0:
             self.session.select(self.session.selection.but(name=content.groups[row].key))
 
     def _go(self, row: int) -> None:
@@ -216,6 +213,7 @@ class Gaps(View):
         content = self._answer.content if self._answer is not None else None
         if isinstance(content, GroupList):
             only = (content.by, content.groups[row].key)
+            self._only_name = content.groups[row].label
             self._choose(by="gap", only=only, sort="length", descending=True)
         elif isinstance(content, GapList):
             self._current(row)

@@ -12,7 +12,7 @@ from inspector.analysis.causes import CAUSES, EXPLANATIONS
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.selection import Selection, Window
 from inspector.trace.trace import Trace
-from ui.figures import Figures, figures
+from ui.figures import Cause, Figures, figures
 from ui.questions import Question
 from ui.views.view import Host, Need, View
 from ui.widgets.elided import Elided
@@ -86,19 +86,20 @@ class Headline(View):
         name = CAUSES[cause.cause]
         self._cause.say(
             f"{name} {units.share(cause.total_ns, found.idle_ns)}",
-            f"{units.time(cause.total_ns)} of {units.time(found.idle_ns)} idle, {_host(name, cause.host)}",
+            f"{units.time(cause.total_ns)} of {units.time(found.idle_ns)} idle, {host_words(cause)}",
             basis,
-            tip=f"{cause.total_ns:,} ns of {found.idle_ns:,} ns idle; {cause.host_ns:,} ns of it in {cause.host}\n"
-            + EXPLANATIONS[name],
+            tip=f"{cause.total_ns:,} ns of {found.idle_ns:,} ns idle"
+            + (f"; {cause.host_ns:,} ns of it in {cause.host}" if cause.host else "")
+            + f"\n{EXPLANATIONS[name]}",
         )
         before = following.before or "the end"
         self._next.say(
-            f"{units.time(following.cause_ns)} {name}",
-            f"in one gap, before {before}",
+            f"{units.time(following.cause_ns)} {CAUSES[following.cause]}",
+            f"in the costliest gap, before {before}",
             basis,
             link="Show it",
-            tip=f"gap [{following.span.start:,}, {following.span.end:,}) ns, "
-            f"{following.cause_ns:,} ns of it {name}\nbefore {before}",
+            tip=f"gap of {following.span.length:,} ns from {following.span.start:,} ns, "
+            f"{following.cause_ns:,} ns of it {CAUSES[following.cause]}\nbefore {before}",
         )
 
     @property
@@ -172,16 +173,17 @@ class Headline(View):
         if found is None or found.next is None:
             return
         span, thread = found.next.span, found.next.thread
-        self.session.select(
-            self.session.selection.but(
-                device=found.device, gap=span.start, thread=thread if thread >= 0 else None, table=None, row=None
-            )
-        )
+        late = thread if thread >= 0 else None
+        window = self.session.selection.window
+        self.session.select(Selection(window=window, device=found.device, gap=span.start, thread=late))
         margin = round(span.length * _MARGIN)
         self.session.look(Window(span.start - margin, span.end + margin))
 
 
-def _host(cause: str, host: str) -> str:
-    if cause in ("graph internal", "unattributed"):
-        return "no host call behind it"
-    return f"most of it in {host}"
+def host_words(found: Cause) -> str:
+    """Where the host was meanwhile, claiming no more than is so."""
+    if not found.host:
+        untold = CAUSES[found.cause] in ("graph internal", "unattributed")
+        return "no host call behind it" if untold else "launched in time"
+    share = "most" if 2 * found.host_ns >= found.total_ns else units.share(found.host_ns, found.total_ns)
+    return f"{share} of it in {found.host}"
