@@ -113,7 +113,12 @@ class Session(QObject):
         self.trace_changed.emit()
 
     def select(self, selection: Selection) -> None:
-        """Select that; an equal selection is silent."""
+        """Select that; an equal selection is silent.
+
+        A range stays while records come and go: NOTHING ends it, and the same selection without it. A new range is
+        selected alone, since figures are of it and of no record.
+        """
+        selection = self._with_range(selection)
         if selection == self.selection:
             return
         self._selections.go(selection)
@@ -187,6 +192,17 @@ class Session(QObject):
         """Keep what is to be kept."""
         self._stop_opening()
         self._keep_window()
+
+    def _with_range(self, selection: Selection) -> Selection:
+        present = self.selection
+        if selection.window is not None and not selection.window.length:
+            selection = selection.but(window=None)
+        if selection.window == present.window or selection == NOTHING:
+            return selection
+        alone = selection.but(window=present.window) == present
+        if selection.window is None:
+            return selection if alone else selection.but(window=present.window)
+        return Selection(window=selection.window, device=selection.device) if alone else selection
 
     def _selected(self) -> None:
         if self.selection.device is not None:

@@ -68,6 +68,24 @@ def test_an_equal_value_is_silent(session: Session, qtbot: QtBot) -> None:
     assert heard == ["selection", "window"]
 
 
+def test_a_range_stays_while_records_come_and_go(session: Session) -> None:
+    session.set_trace(trace())
+    part = Window(1000, 5000)
+    session.select(Selection(table="kernels", row=0, device=0))
+    session.select(session.selection.but(window=part))
+    assert session.selection == Selection(window=part, device=0)
+    session.select(Selection(table="kernels", row=1, device=0))
+    assert session.selection == Selection(window=part, table="kernels", row=1, device=0)
+    session.select(session.selection.but(window=None))
+    assert session.selection == Selection(table="kernels", row=1, device=0)
+    session.undo_selection()
+    assert session.selection.window == part
+    session.clear_selection()
+    assert session.selection == NOTHING
+    session.select(Selection(window=Window(2000, 2000), device=0))
+    assert session.selection.window is None
+
+
 def test_steps_of_one_movement_are_one_step_back(session: Session) -> None:
     session.set_trace(trace())
     session.look(Window(0, 8000))

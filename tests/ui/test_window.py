@@ -58,6 +58,11 @@ def test_figures_follow_the_range_that_is_selected(user: User, sample: Path) -> 
     assert "selected range, 10.0 ms" in user.headline.text
     assert f"{100 * found.busy_ns / found.span_ns:.1f} %" in user.headline.text
     assert user.sees(f"{found.gaps:,} gaps listed")
+    busy_share = user.headline.text.splitlines()[3]
+    user.press("Tab")
+    assert user.session.selection.row is not None
+    assert "selected range, 10.0 ms" in user.headline.text
+    assert busy_share in user.headline.text
     user.click("Figures of the whole trace")
     assert "whole trace" in user.headline.text
 

@@ -107,11 +107,11 @@ def partners(trace: Trace, table: str, row: int) -> list[tuple[str, int]]:
 
 
 def panel_question(trace: Trace, selection: Selection, device: int, source: str, row: int) -> Question | None:
-    """What stands in the panel: statistics of the selected range, else details of the record; None for neither."""
-    if selection.window is not None and selection.window.length and device >= 0:
-        key: Hashable = (id(trace), trace.generation, selection.window, device)
-        return Question(range_statistics, (trace, selection.window, device), key)
+    """What stands in the panel: details of the record, else statistics of the selected range; None for neither."""
     if source:
-        key = (id(trace), trace.generation, source, row, device)
+        key: Hashable = (id(trace), trace.generation, source, row, device)
         return Question(details, (trace, source, row, device), key)
+    if selection.window is not None and selection.window.length and device >= 0:
+        key = (id(trace), trace.generation, selection.window, device)
+        return Question(range_statistics, (trace, selection.window, device), key)
     return None

@@ -312,7 +312,7 @@ def selection_of(trace: Trace, hit: Hit) -> Selection:
         process = int(found.process[hit.row])
         return Selection(iteration=int(found.number[hit.row]), process=process if process >= 0 else None)
     if hit.source == "busy":
-        return Selection(device=track.key, window=Window(hit.start, hit.end))
+        return Selection(device=track.key)
     table = "kernels" if hit.source == "graph launch" else hit.source
     if table not in trace.tables:
         return NOTHING
