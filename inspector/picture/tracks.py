@@ -77,6 +77,16 @@ class Tracks:
         unlisted += _add_threads(trace, groups, tracks)
         return cls(tuple(groups), tuple(tracks), unlisted)
 
+    def owner(self, track: Track) -> str:
+        """'GPU 1', 'rank 0' or 'process 4711': what a track belongs to, in short; '' for nothing in particular."""
+        kind, _, number = track.group.partition(" ")
+        if kind in ("device", "counters"):
+            return f"GPU {number}" if number else ""
+        title = next((group.title for group in self.groups if group.identity == track.group), "")
+        if title.startswith("rank "):
+            return title.split(" · ")[0]
+        return track.group if kind == "process" else ""
+
 
 def spans(trace: Trace, table: str) -> tuple[Int, Int]:
     """Starts and ends of every record of a table that has tracks; instants begin and end at once."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -479,8 +480,24 @@ def test_pictures_and_numbers_can_be_taken_away(view: Timeline, tmp_path: Path, 
     write_csv(tmp_path / "view.csv", rows)
     lines = (tmp_path / "view.csv").read_text().splitlines()
     shown = sum(len(drawn.trace[table]) for table in ("kernels", "memcpys", "host_calls", "ranges"))
-    assert lines[0].startswith("track,lane,kind,name,start_ns")
+    heads = lines[0].split(",")
+    assert heads[:7] == ["device", "process", "thread_or_stream", "track", "lane", "kind", "name"]
     assert len(lines) > shown
+    sync = heads.index("sync_ns")
+    listed = list(csv.reader(lines[1:]))
+    slices = drawn.trace.index(Causes).devices[0]
+    waits = slices.cause == CAUSES.index("sync")
+    assert sum(int(line[sync] or 0) for line in listed) == int((slices.end - slices.start)[waits].sum())
+    assert {line[0] for line in listed if line[3] == "stream 7"} == {"GPU 0"}
+    # What is scrolled out of sight is there too; what is folded is not.
+    view.canvas.resize(view.canvas.width(), 80)
+    again = view.rows_for_copy()
+    assert again is not None
+    assert len(again.text().splitlines()) == len(lines)
+    view.arrange(view.arrangement.toggle_fold("device 0"))
+    folded = view.rows_for_copy()
+    assert folded is not None
+    assert "GPU 0" not in folded.text()
     write_svg(tmp_path / "view.svg", view.picture(), "timeline")
     assert (tmp_path / "view.svg").stat().st_size > 1000
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from inspector.picture.tracks import Group, Track, Tracks
 from inspector.trace.selection import Window
-from ui.timeline.layout import Arrangement, Row, lane_spans, lay_out
+from ui.timeline.layout import SEPARATOR, Arrangement, Row, lane_spans, lay_out
 from ui.widgets.ruler import ticks
 
 GROUPS = (Group("iterations", "Iterations"), Group("device 0", "GPU 0"), Group("process 1", "python 1"))
@@ -54,7 +54,7 @@ def test_a_pinned_track_stands_above_and_nowhere_else() -> None:
     made = lay_out(TRACKS, Arrangement().toggle_pin("stream 7").toggle_pin("calls 1"), one_lane)
     assert [row.identity for row in made.pinned] == ["stream 7", "calls 1"]
     assert "stream 7" not in [row.identity for row in made.rows]
-    assert made.pinned_height == sum(row.height for row in made.pinned)
+    assert made.pinned_height == sum(row.height for row in made.pinned) + SEPARATOR
     assert Arrangement(pinned=("stream 7",)).toggle_pin("stream 7") == Arrangement()
 
 
@@ -80,7 +80,8 @@ def test_rows_tile_the_height_and_every_track_is_there_once(
     arrangement = Arrangement(folded, frozenset(pinned), tuple(pinned), tuple(order))
     assert Arrangement.of(arrangement.to_keep(), TRACKS) == arrangement
     made = lay_out(TRACKS, arrangement, lambda _: (lanes, False), 1.0, room)
-    for rows, height in ((made.rows, made.height), (made.pinned, made.pinned_height)):
+    assert (made.pinned_height > sum(row.height for row in made.pinned)) == bool(made.pinned)
+    for rows, height in ((made.rows, made.height), (made.pinned, sum(row.height for row in made.pinned))):
         tops = [row.top for row in rows]
         assert tops == [sum(row.height for row in rows[:at]) for at in range(len(rows))]
         assert height == sum(row.height for row in rows)

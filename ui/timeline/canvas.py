@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QPoint, Qt, Signal
 from PySide6.QtGui import (
@@ -32,7 +32,7 @@ Tip = Callable[[Hit], list[tuple[str, str]]]
 class Canvas(QWidget):
     """Headers, ruler and tracks. `looked(window, remember)`, `ranged(window or None)`, `picked(hit or None)`,
     `opened(hit)`, `folded(identity)`, `moved(identity, before)`, `made_current(identity)`, `asked_menu(position, hit,
-    identity)`, `scrolled()`, `resized()`.
+    identity)`, `scrolled()`, `scrolled_by_hand()`, `resized()`.
     """
 
     looked = Signal(object, bool)
@@ -44,6 +44,7 @@ class Canvas(QWidget):
     made_current = Signal(str)
     asked_menu = Signal(QPoint, object, str)
     scrolled = Signal()
+    scrolled_by_hand = Signal()
     resized = Signal()
 
     def __init__(self, theme: Theme, tip: Tip, parent: QWidget | None = None) -> None:
@@ -56,6 +57,7 @@ class Canvas(QWidget):
         self._bar = QScrollBar(Qt.Orientation.Vertical, self)
         self._bar.setAccessibleName("Scroll the tracks")
         self._bar.valueChanged.connect(self._scrolled)
+        self._bar.actionTriggered.connect(self.scrolled_by_hand)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Timeline tracks")
@@ -84,7 +86,12 @@ class Canvas(QWidget):
 
     def scroll_by(self, pixels: int) -> None:
         """Scroll the tracks down."""
+        self.scrolled_by_hand.emit()
         self._bar.setValue(self._bar.value() + pixels)
+
+    def scroll_to_top(self) -> None:
+        """Show the first track."""
+        self._bar.setValue(0)
 
     def scroll_to(self, identity: str) -> None:
         """Bring a row into view, if it is in the scrolling part and out of sight."""
@@ -96,6 +103,33 @@ class Canvas(QWidget):
             self._bar.setValue(row.top)
         elif row.top + row.height > self.scene.scroll + room:
             self._bar.setValue(row.top + row.height - room + 16)
+
+    def scroll_to_all(self, first: str, others: Sequence[str]) -> list[str]:
+        """Bring a row into view, and of the others as many, in their order, as fit in beside it. Those that are in
+        view then, the first one among them.
+        """
+        layout, room = self.scene.layout, self.scene.height - self.scene.top
+        pinned = {row.identity for row in layout.pinned}
+        shown = [identity for identity in (first, *others) if identity in pinned]
+        top = bottom = -1
+        for identity in (first, *others):
+            row = layout.find(identity)
+            if row is None:
+                continue
+            higher, lower = row.top, row.top + row.height
+            if bottom >= 0:
+                higher, lower = min(higher, top), max(lower, bottom)
+                if lower - higher > room:
+                    continue
+            top, bottom = higher, lower
+            shown.append(identity)
+        if bottom < 0:
+            return shown
+        if bottom > self.scene.scroll + room:
+            self._bar.setValue(bottom - room)
+        if top < self.scene.scroll:
+            self._bar.setValue(top)
+        return shown
 
     def _measure(self) -> None:
         scene = self.scene

@@ -7,9 +7,9 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from inspector import units
 from inspector.picture.labels import short
-from inspector.picture.tracks import Track
+from inspector.picture.tracks import Track, Tracks
 from ui.theme import Theme
-from ui.timeline.layout import Row
+from ui.timeline.layout import SEPARATOR, Row
 from ui.timeline.scene import Scene
 from ui.widgets.ruler import LEAST_PX, ticks
 
@@ -30,8 +30,8 @@ def paint_headers(painter: QPainter, scene: Scene, theme: Theme) -> None:
             _track(painter, scene, theme, row, y, row.track)
         painter.restore()
     if pinned:
-        painter.setPen(QPen(QColor(theme.tokens.edge), 1))
-        painter.drawLine(QPointF(0, scene.top - 0.5), QPointF(scene.width, scene.top - 0.5))
+        high = SEPARATOR * scene.scale
+        painter.fillRect(QRectF(0, scene.top - high, scene.width, high), QColor(theme.tokens.edge))
 
 
 def _group(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int) -> None:
@@ -91,6 +91,11 @@ def _track(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int, trac
     indent = 22 * scene.scale
     right = scene.left - 8 * scene.scale
     title, note = _texts(scene, track)
+    most = (right - indent) * 0.5
+    if row.lifted or row in scene.layout.pinned:
+        # Out of its group, so it says where it belongs.
+        title = " · ".join(part for part in (owner_of(scene, track), title) if part)
+        most = max(right - indent - QFontMetricsF(theme.font("small")).horizontalAdvance(title) - 8, most * 0.4)
     small = theme.font("small")
     painter.setFont(small)
     metrics = QFontMetricsF(small)
@@ -100,7 +105,7 @@ def _track(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int, trac
         places = (QRectF(indent, top, right - indent, line), QRectF(indent, top + line, right - indent, line))
         align = (_LEFT, _LEFT)
     else:
-        room = min(metrics.horizontalAdvance(note), (right - indent) * 0.5)
+        room = min(metrics.horizontalAdvance(note), most)
         middle = min(row.height, 24 * scene.scale)
         places = (
             QRectF(indent, y, right - indent - room - 6, middle),
@@ -121,6 +126,11 @@ def _track(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int, trac
     painter.setPen(QColor(tokens.line))
     painter.drawLine(QPointF(0, y + row.height - 0.5), QPointF(scene.left, y + row.height - 0.5))
     painter.drawLine(QPointF(scene.left - 0.5, y), QPointF(scene.left - 0.5, y + row.height))
+
+
+def owner_of(scene: Scene, track: Track) -> str:
+    """Short name of the device or process that a track belongs to."""
+    return "" if scene.trace is None else scene.trace.index(Tracks).owner(track)
 
 
 def _texts(scene: Scene, track: Track) -> tuple[str, str]:

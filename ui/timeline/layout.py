@@ -18,6 +18,9 @@ _MOST = 208
 _TELLING = ("SMs Active", "SM Active", "GR Active")
 _MANY_COUNTERS = 3
 _ROOMY = 1.6
+# A track that is shown out of its place for a while gets no more than this.
+_MOST_LIFTED = 60
+SEPARATOR = 4
 BRACKET_HEIGHT = 5
 PADDING = 3
 
@@ -102,7 +105,8 @@ class Arrangement:
 class Row:
     """A track or the bar of a group at `top` (pixels from the top of its area), `height` high.
 
-    `summary` is the track that stands for the others in the bar of a folded group.
+    `summary` is the track that stands for the others in the bar of a folded group; `lifted` says that the track is
+    shown out of its place.
     """
 
     top: int
@@ -111,6 +115,7 @@ class Row:
     group: Group | None = None
     folded: bool = False
     summary: Track | None = None
+    lifted: bool = False
 
     @property
     def identity(self) -> str:
@@ -123,6 +128,14 @@ class Row:
     def shown(self) -> Track | None:
         """The track that is painted in it."""
         return self.track or self.summary
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A track that is shown right below another one for as long as both are of interest, by identity."""
+
+    identity: str
+    below: str
 
 
 @dataclass(frozen=True)
@@ -156,19 +169,20 @@ def lay_out(
     lanes: Callable[[Track], tuple[int, bool]],
     scale: float = 1.0,
     room: int = 0,
+    lifted: Lifted | None = None,
 ) -> Layout:
     """Positions of all rows. `lanes(track)` says how many lanes it has and whether there are brackets over them.
 
     Where less than `room` pixels are needed, tracks get up to _ROOMY times as high.
     """
     most = max(_MOST, int(room / scale) // 2)
-    made = _laid_out(tracks, arrangement, lanes, scale, 1.0, most)
+    made = _laid_out(tracks, arrangement, lanes, scale, 1.0, most, lifted)
     needed = made.height + made.pinned_height
     if needed >= room:
         return made
     bars = sum(row.height for row in made.rows if row.group is not None)
     stretch = min((room - bars) / max(needed - bars, 1), _ROOMY)
-    return _laid_out(tracks, arrangement, lanes, scale, stretch, most)
+    return _laid_out(tracks, arrangement, lanes, scale, stretch, most, lifted)
 
 
 def _laid_out(
@@ -178,6 +192,7 @@ def _laid_out(
     scale: float,
     stretch: float,
     most: int,
+    lifted: Lifted | None,
 ) -> Layout:
     def height(track: Track) -> int:
         folded = track.identity in arrangement.folded
@@ -191,12 +206,16 @@ def _laid_out(
         if identity in known:
             pinned.append(Row(top, height(known[identity]), known[identity], folded=identity in arrangement.folded))
             top += pinned[-1].height
-    pinned_height = top
+    pinned_height = top + (round(SEPARATOR * scale) if pinned else 0)
     rows: list[Row] = []
     top = 0
     bar = round(GROUP_HEIGHT * scale)
     by_group: dict[str, list[Track]] = {}
     shown = {row.identity for row in pinned}
+    if lifted is not None and (lifted.identity in shown or lifted.identity not in known):
+        lifted = None
+    if lifted is not None:
+        shown.add(lifted.identity)
     for track in arrangement.ordered(tracks.tracks):
         if track.identity in shown:
             continue
@@ -212,6 +231,11 @@ def _laid_out(
         for track in mine if not (folded and barred) else ():
             rows.append(Row(top, height(track), track, folded=track.identity in arrangement.folded))
             top += rows[-1].height
+            if lifted is not None and track.identity == lifted.below:
+                guest = known[lifted.identity]
+                most_ = min(height(guest), round(_MOST_LIFTED * scale))
+                rows.append(Row(top, most_, guest, folded=guest.identity in arrangement.folded, lifted=True))
+                top += most_
     return Layout(tuple(pinned), tuple(rows), pinned_height, top)
 
 

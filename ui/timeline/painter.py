@@ -18,6 +18,7 @@ from inspector.picture.labels import fit, short
 from inspector.picture.palette import INKS, ink, text_on
 from inspector.picture.palette import Theme as Scheme
 from inspector.picture.timeline import LongEvents, Picture, TrackPicture
+from inspector.picture.tracks import Track
 from inspector.picture.viewport import Viewport
 from inspector.trace.trace import Trace
 from ui import raster
@@ -142,7 +143,7 @@ class TrackPainter:
         for at in np.flatnonzero(right - left >= _LABEL_PX * scene.scale).tolist():
             position = int(long.at[at])
             kind = int(lane.pyramid.kind[position])
-            texts = labels(scene.trace, made, lane.source(position), int(lane.row[position]))
+            texts = labels(scene.trace, made.track, lane.source(position), int(lane.row[position]))
             room = float(right[at] - left[at]) - 8
             shown = self._fitted(texts, room, metrics, painter.font())
             if not shown:
@@ -312,10 +313,10 @@ def _nothing(row: Row) -> str:
     return texts.get(row.track.kind, "")
 
 
-def labels(trace: Trace, made: TrackPicture, source: str, row: int) -> tuple[str, ...]:
+def labels(trace: Trace, track: Track, source: str, row: int) -> tuple[str, ...]:
     """What is written on a record, from the fullest to the shortest, which may be cut."""
     if source == "causes":
-        slices = trace.index(Causes).devices[made.track.key]
+        slices = trace.index(Causes).devices[track.key]
         cause, time = CAUSES[int(slices.cause[row])], units.time(int(slices.end[row] - slices.start[row]))
         host = int(slices.host[row])
         more = (f"{cause} · {short(trace.names[host])} · {time}",) if host >= 0 else ()

@@ -34,6 +34,14 @@ def record(trace: Trace, table: str, row: int) -> Hit | None:
     return found or Hit(track, 0, table, row, start, end, 0)
 
 
+def gap_tracks(trace: Trace, selection: Selection) -> list[Track]:
+    """The strip of causes of the device whose gap is selected, then its busy strip; none where no gap is."""
+    if selection.gap is None or selection.device is None:
+        return []
+    tracks = trace.index(Tracks).tracks
+    return [each for kind in ("causes", "busy") for each in tracks if (each.kind, each.key) == (kind, selection.device)]
+
+
 def late_thread(trace: Trace, selected: Hit | None) -> list[Track]:
     """Tracks of the host thread that kept the device waiting in a selected gap; none for anything else."""
     if selected is None or selected.source != "gaps":

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from inspector.picture.palette import INKS
 from inspector.picture.search import Filter, Hits
-from inspector.picture.timeline import Hit, Picture, hit
+from inspector.picture.timeline import Hit, Picture
 from inspector.picture.tracks import Track, Tracks
 from inspector.picture.viewport import Viewport
 from inspector.trace.selection import NOTHING, Selection, Window
 from inspector.trace.trace import Trace
-from ui.export import Cell, Rows
+from ui.export import Rows
 from ui.questions import Question
 from ui.timeline.asking import (
     DERIVED,
@@ -29,13 +29,13 @@ from ui.timeline.asking import (
 )
 from ui.timeline.canvas import Canvas
 from ui.timeline.commands import Commands
-from ui.timeline.layout import Arrangement, lay_out
+from ui.timeline.layout import Arrangement, Lifted, lay_out
 from ui.timeline.menu import menu_for
 from ui.timeline.overview import OverviewStrip
-from ui.timeline.painter import labels
 from ui.timeline.panel import HEIGHT as PANEL_HEIGHT
 from ui.timeline.panel import Panel
-from ui.timeline.resolve import late_thread, record, resolve
+from ui.timeline.records import records
+from ui.timeline.resolve import gap_tracks, late_thread, record, resolve
 from ui.timeline.searchbar import SearchBar
 from ui.timeline.tip import tip
 from ui.views.view import Host, Need
@@ -56,6 +56,9 @@ class Timeline(Commands):
         self.hits: Hits | None = None
         self._pictures: dict[str, Picture] = {}
         self._lanes: dict[str, tuple[int, bool]] = {}
+        self._lifted: Lifted | None = None
+        # Until the user scrolls, a gap that was gone to stays in view whatever opens beside it.
+        self._keeping = False
         self._asking = Asking(host.asker, self._answer, self._failed)
         self.overview = OverviewStrip(host.theme, host.session, self.content)
         self.search_bar = SearchBar(host.theme, self.content)
@@ -81,6 +84,7 @@ class Timeline(Commands):
         canvas.made_current.connect(self._make_current)
         canvas.asked_menu.connect(self._menu)
         canvas.scrolled.connect(self.refresh)
+        canvas.scrolled_by_hand.connect(self._let_go)
         canvas.resized.connect(self._resized)
         self.search_bar.changed.connect(self._filter_changed)
         self.search_bar.stepped.connect(lambda by: self.next_hit() if by > 0 else self.previous_hit())
@@ -156,7 +160,11 @@ class Timeline(Commands):
         if any(self._lanes.get(name, (1, False)) != found for name, found in lanes.items()):
             self._lanes |= lanes
             self._lay_out()
+        before = scene.selected
         self._resolve()
+        if before is None and scene.selected is not None:
+            self._say_selected()
+        self._keep_gap_in_view()
         self.canvas.update()
 
     # The session has changed.
@@ -171,10 +179,12 @@ class Timeline(Commands):
         scene = self.canvas.scene
         scene.trace, scene.pictures, scene.selected, scene.linked, scene.hover = trace, (), None, (), None
         scene.selection, scene.marks, scene.current = self.session.selection, self.session.marks, ""
+        scene.late, self._lifted, self._keeping = set(), None, False
         self.arrangement = Arrangement()
         if trace is not None:
             self.arrangement = Arrangement.of(self.session.arrangement("tracks"), trace.index(Tracks))
             self._lay_out()
+            self.canvas.scroll_to_top()
             self.canvas.set_window(Viewport(self.session.window, scene.viewport.width))
         super()._trace_changed()
 
@@ -187,7 +197,7 @@ class Timeline(Commands):
     def _selection_changed(self) -> None:
         scene = self.canvas.scene
         scene.selection = self.session.selection
-        scene.selected, scene.linked = None, ()
+        scene.selected, scene.linked, scene.late = None, (), set()
         self._resolve()
         trace = self.session.trace
         if trace is None:
@@ -197,7 +207,20 @@ class Timeline(Commands):
             self._asking.ask("partners", partners_question(trace, selection.table, selection.row))
         else:
             self._asking.drop("partners")
-        self._show_late_thread(trace)
+        self._keeping = selection.gap is not None and selection.device is not None
+        if self._lifted is not None:
+            self._lift(None)
+        self._unfold_gap(trace)
+        self._say_selected()
+        self._keep_gap_in_view()
+        self.canvas.update()
+
+    def _say_selected(self) -> None:
+        """In the panel, and of a gap the thread that was late."""
+        trace, scene, selection = self.session.trace, self.canvas.scene, self.session.selection
+        if trace is None:
+            return
+        scene.late = {track.identity for track in late_thread(trace, scene.selected)}
         source, row = (scene.selected.source, scene.selected.row) if scene.selected is not None else ("", -1)
         device = scene.selected.track.key if source == "gaps" and scene.selected is not None else self.session.device
         question = panel_question(trace, selection, device, source, row)
@@ -206,16 +229,35 @@ class Timeline(Commands):
             self.panel.show_answer(None)
         else:
             self._asking.ask("panel", question)
-        self.canvas.update()
 
-    def _show_late_thread(self, trace: Trace) -> None:
-        """Of a gap, bring the host thread that was late into view beside it."""
-        scene = self.canvas.scene
-        late = late_thread(trace, scene.selected)
-        scene.late = {track.identity for track in late}
-        if scene.selected is not None and late:
-            self.canvas.scroll_to(late[0].identity)
-            self.canvas.scroll_to(scene.selected.track.identity)
+    def _unfold_gap(self, trace: Trace) -> None:
+        """The strip of the device whose gap is selected can be seen."""
+        strips = gap_tracks(trace, self.session.selection)
+        if strips and strips[0].group in self.arrangement.folded:
+            self.arrange(replace(self.arrangement, folded=self.arrangement.folded - {strips[0].group}))
+
+    def _keep_gap_in_view(self) -> None:
+        """Of a gap the strip that tells why, and the thread that was late: where both do not fit, its first track
+        stands right below the strip.
+        """
+        trace = self.session.trace
+        strips = gap_tracks(trace, self.session.selection) if trace is not None and self._keeping else []
+        if trace is None or not strips:
+            return
+        late = late_thread(trace, self.canvas.scene.selected)
+        others = [track.identity for track in (*late[:1], *strips[1:], *late[1:])]
+        shown = self.canvas.scroll_to_all(strips[0].identity, others)
+        if late and late[0].identity not in shown and self._lifted is None:
+            self._lift(Lifted(late[0].identity, strips[0].identity))
+            self.canvas.scroll_to_all(strips[0].identity, others)
+
+    def _lift(self, lifted: Lifted | None) -> None:
+        self._lifted = lifted
+        self._lay_out()
+        self.refresh()
+
+    def _let_go(self) -> None:
+        self._keeping = False
 
     def _marks_changed(self) -> None:
         self.canvas.scene.marks = self.session.marks
@@ -262,7 +304,7 @@ class Timeline(Commands):
             used = self.overview.height() + self.canvas.scene.ruler + panel
             room = self.content.height() - used
             lanes, scale = self.canvas.scene.lanes, self.theme.scale
-            self.canvas.set_layout(lay_out(trace.index(Tracks), self.arrangement, lanes, scale, room))
+            self.canvas.set_layout(lay_out(trace.index(Tracks), self.arrangement, lanes, scale, room, self._lifted))
 
     def _move(self, identity: str, before: str) -> None:
         trace = self.session.trace
@@ -276,6 +318,7 @@ class Timeline(Commands):
 
     def _resized(self) -> None:
         self._lay_out()
+        self._keep_gap_in_view()
         self.refresh()
 
     def _make_current(self, identity: str) -> None:
@@ -314,24 +357,9 @@ class Timeline(Commands):
         return self.panel.rows() or self._records_in_view()
 
     def _records_in_view(self) -> Rows | None:
+        """Of all tracks that no fold hides, in sight or not."""
         trace, scene = self.session.trace, self.canvas.scene
         if trace is None or not scene.pictures:
             return None
-        window = self.session.window
-        heads = ("track", "lane", "kind", "name", "start_ns", "end_ns", "duration_ns")
-
-        def lines() -> Iterator[tuple[Cell, ...]]:
-            for row, _ in scene.rows():
-                made = scene.picture_of(row.track) if row.track is not None else None
-                if made is None or row.track is None:
-                    continue
-                for number, lane in enumerate(made[1].content.lanes):
-                    inside = lane.pyramid.window(window.start, window.end)
-                    for at in range(inside.start, inside.stop):
-                        found = hit(row.track, number, lane, at)
-                        title = f"{row.track.title} {row.track.note}"
-                        name = labels(trace, made[1], found.source, found.row)[-1] or row.track.kind
-                        length = found.end - found.start
-                        yield title, number, INKS[found.ink].name, name, found.start, found.end, length
-
-        return Rows(heads, lines())
+        rows = (*scene.layout.pinned, *scene.layout.rows)
+        return records(trace, [row.track for row in rows if row.track is not None], self.session.window)
