@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from PySide6.QtCore import QByteArray, QObject, Qt
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
+from shiboken6 import isValid
 
 from ui.settings import SettingsFile
 from ui.theme import Theme
@@ -87,6 +88,9 @@ class Docks(QObject):
 
     def _title_bars(self) -> None:
         """A tab says what a title bar would say again: a dock among tabs has none."""
+        # Docks are hidden one by one, and say so, while the window that holds them is being destroyed.
+        if not isValid(self._window):
+            return
         for dock in self:
             bare = bool(self._window.tabifiedDockWidgets(dock)) and not dock.isFloating()
             if bare == (dock.titleBarWidget() is None):

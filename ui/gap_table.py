@@ -32,8 +32,8 @@ GAP_COLUMNS: tuple[Column, ...] = (
     Column("length", "Length", 8, "How long it was idle", "ns", True),
     Column("", "Causes", 18, "The gap cut by cause, to its own length", is_drawing=True),
     Column("cause", "Main cause", 18, "The cause with most time in the gap"),
-    Column("host", "Host was in", 30, "The call or named range that the late host thread was in"),
-    Column("next", "Next on the device", 34, "The work that ended the gap"),
+    Column("host", "Host was in", 30, "The call or named range that the late host thread was in", is_name=True),
+    Column("next", "Next on the device", 34, "The work that ended the gap", is_name=True),
     Column("iteration", "Iteration", 10, "The iteration of that work", "", True),
     Column("thread", "Late thread", 14, "The host thread that launched that work"),
 )
@@ -188,7 +188,7 @@ _HEADS = {"cause": "Cause", "host": "Host was in", "kernel": "Next on the device
 
 def _group_columns(by: str) -> tuple[Column, ...]:
     return (
-        Column("label", _HEADS[by], 34, "What the idle time stands under"),
+        Column("label", _HEADS[by], 34, "What the idle time stands under", is_name=True),
         Column("total", "Idle", 9, "Idle time under this heading", "ns", True),
         Column("share", "Share", 8, "Of all idle time of the device in the range", "%", True),
         Column("", "", 16, "Its share as a bar", is_drawing=True),

@@ -30,7 +30,7 @@ By = Literal["name", "category"]
 Int = npt.NDArray[np.int64]
 
 COLUMNS: tuple[Column, ...] = (
-    Column("name", "Name", 38, "Kernel, copy or graph"),
+    Column("name", "Name", 38, "Kernel, copy or graph", is_name=True),
     Column("category", "Category", 13, "What kind of work it is, told from its name"),
     Column("count", "Count", 9, "Executions that started in the range", "", True),
     Column("total", "Total", 9, "Their durations added up; streams run side by side", "ns", True),

@@ -135,12 +135,15 @@ class Theme(QObject):
         return QColor(getattr(self.tokens, token))
 
     def font(self, role: Role = "text") -> QFont:
-        """The type for a role, with digits of equal width."""
+        """The type for a role, with digits of equal width and every letter as it is written."""
         factor, weight = _ROLES[role]
         font = QFont(self._family) if self._family else QFont()
         font.setPixelSize(round(self._base_px * factor * self.scale))
         font.setWeight(weight)
         font.setFeature(QFont.Tag("tnum"), 1)
+        # Contextual alternates turn names into others: h100x2 into h100×2, -> into an arrow.
+        for tag in ("calt", "liga", "clig", "dlig"):
+            font.setFeature(QFont.Tag(tag), 0)
         return font
 
     def set_mode(self, mode: Mode) -> None:

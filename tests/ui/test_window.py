@@ -64,7 +64,7 @@ def test_figures_follow_the_range_that_is_selected(user: User, sample: Path) -> 
     assert "selected range, 10.0 ms" in user.headline.text
     assert busy_share in user.headline.text
     user.click("Figures of the whole trace")
-    assert "whole trace" in user.headline.text
+    assert "first to last GPU work" in user.headline.text
 
 
 def test_a_gap_leads_to_its_place_with_the_thread_that_was_late(user: User, sample: Path) -> None:
@@ -125,10 +125,37 @@ def test_going_from_gap_to_gap(user: User, sample: Path) -> None:
     assert after > longest
     user.press("Shift+G")
     assert user.session.selection.gap == longest
+    user.press("Shift+G")
+    assert len(user.gaps.table.selected_rows()) == 1
+    user.press("G")
     user.press("Esc")
     assert user.session.selection.gap is None
     user.press("Ctrl+Z")
     assert user.session.selection.gap == longest
+
+
+def test_another_range_begins_at_the_top_of_the_table(user: User, sample: Path) -> None:
+    user.open(sample)
+    table = user.gaps.table
+    table.scrollToBottom()
+    assert table.rowAt(0) > 0
+    user.session.select(Selection(window=Window(0, 40_000_000)))
+    assert table.rowAt(0) == 0
+    table.scrollToBottom()
+    user.click_heading(table, "Start")
+    assert table.rowAt(0) == 0
+
+
+def test_names_take_the_room_that_is_left(user: User, sample: Path) -> None:
+    user.open(sample)
+    table = user.kernels.table
+    user.window.resize(1366, 768)
+    narrow = table.columnWidth(0)
+    user.window.resize(2400, 768)
+    assert table.columnWidth(0) > narrow + 500
+    table.setColumnWidth(0, 200)
+    user.window.resize(2300, 768)
+    assert table.columnWidth(0) == 200
 
 
 def test_kernels_are_sorted_filtered_and_selected_everywhere(user: User, sample: Path) -> None:

@@ -86,7 +86,8 @@ class Gaps(View):
         self._answer = answer
         only = self.options.only
         self.bar.set_parts(answer.by_cause, answer.idle_ns, only[1] if only and only[0] == "cause" else -1)
-        self.table.set_content(answer.content, self.options.sort, self.options.descending)
+        subject = (answer.device, answer.window, self.options)
+        self.table.set_content(answer.content, self.options.sort, self.options.descending, subject)
         self.only.setVisible(only is not None)
         if only is not None:
             name = self._only_name

@@ -64,7 +64,8 @@ class Headline(View):
         self._figures = answer
         found, basis = answer.busy, trace.info.basis
         selected = self.session.selection.window is not None
-        self._range.set_text(("selected range, " if selected else "whole trace, ") + units.time(found.span_ns))
+        length = units.time(found.span_ns)
+        self._range.set_text(f"selected range, {length}" if selected else f"{length}, first to last GPU work")
         self._range.setToolTip(f"{found.span.start:,} ns to {found.span.end:,} ns")
         self._whole.setVisible(selected)
         self._say_trust(answer)

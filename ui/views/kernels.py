@@ -104,7 +104,8 @@ class Kernels(View):
         if answer is None:
             return
         content = answer.arranged(self._sort, self._descending, self._pattern)
-        self.table.set_content(content, self._sort, self._descending)
+        subject = (self.session.device, self.session.selection.window, self.options.by, self._sort, self._descending)
+        self.table.set_content(content, self._sort, self._descending, subject)
         count = sum(row.count for row in content.rows)
         said = f"{len(content):,} of {len(answer):,} rows" if self._pattern else f"{len(answer):,} rows"
         said += f", {count:,} executions, {units.time(content.total_ns)} together"

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QItemSelectionModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QRectF,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QTableView
 
+from inspector.picture.labels import forms
 from ui.export import Cell, Rows
 from ui.theme import Theme
 from ui.widgets.graphics import Graphic
 
 Index = QModelIndex | QPersistentModelIndex
 GRAPHIC = int(Qt.ItemDataRole.UserRole)
+IS_NAME = int(Qt.ItemDataRole.UserRole) + 1
 _ROOT = QModelIndex()
 
 
@@ -24,7 +36,7 @@ class Column:
     """One column: `key` names it where it is sorted by ('' cannot be), `title` heads it, `unit` heads its exact values.
 
     `width` in average characters; `is_number` aligns it right and sorts it downwards first; `is_drawing`
-    has no value to copy; `tip` explains it.
+    has no value to copy; `tip` explains it. `is_name` takes the room that is left, and shortens what does not fit.
     """
 
     key: str
@@ -34,6 +46,7 @@ class Column:
     unit: str = ""
     is_number: bool = False
     is_drawing: bool = False
+    is_name: bool = False
 
 
 class Content(Protocol):
@@ -90,6 +103,8 @@ class TableModel(QAbstractTableModel):
         row, column = index.row(), index.column()
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return self.content.text(row, column)
+        if role == IS_NAME:
+            return self.content.columns[column].is_name
         if role == GRAPHIC:
             return self.content.graphic(row, column)
         if role == Qt.ItemDataRole.TextAlignmentRole:
@@ -140,9 +155,13 @@ class _Cell(QStyledItemDelegate):
         painter.restore()
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:
-        """Cut long names in the middle: their ends tell them apart."""
+        """Names without what says least, step by step; what is still too long is cut in the middle."""
         super().initStyleOption(option, index)
         option.textElideMode = Qt.TextElideMode.ElideMiddle
+        room, metrics = option.rect.width() - 2 * self._theme.px(8), option.fontMetrics
+        if index.data(IS_NAME) and metrics.horizontalAdvance(option.text) > room:
+            shorter = forms(option.text)
+            option.text = next((form for form in shorter if metrics.horizontalAdvance(form) <= room), shorter[-1])
 
 
 class TableView(QTableView):
@@ -155,7 +174,9 @@ class TableView(QTableView):
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
         self._theme = theme
-        self._widths: tuple[int, ...] = ()
+        self._columns: tuple[Column, ...] = ()
+        self._subject: Hashable = None
+        self._setting = self._own_widths = False
         self.setAccessibleName(name)
         self._model = TableModel(self)
         self.setModel(self._model)
@@ -176,6 +197,7 @@ class TableView(QTableView):
         header.setStretchLastSection(True)
         header.setMinimumSectionSize(theme.px(32))
         header.sectionClicked.connect(self._heading)
+        header.sectionResized.connect(self._section_resized)
         self.selectionModel().currentRowChanged.connect(self._current_row)
         self.activated.connect(lambda index: self.chosen.emit(index.row()))
         self.retheme()
@@ -185,19 +207,27 @@ class TableView(QTableView):
         """What is shown."""
         return self._model.content
 
-    def set_content(self, content: Content, sorted_by: str, descending: bool) -> None:
-        """Show that, with the sign of its order in the heading. Column widths stay while the columns do."""
+    def set_content(self, content: Content, sorted_by: str, descending: bool, subject: Hashable = None) -> None:
+        """Show that, with the sign of its order in the heading. Column widths stay while the columns do.
+
+        Another `subject` (device, range, order) begins at its first row.
+        """
         self._model.set_content(content, sorted_by, descending)
-        widths = tuple(column.width for column in content.columns)
-        if widths != self._widths:
-            self._widths = widths
+        if subject != self._subject:
+            self._subject = subject
+            self.scrollToTop()
+        columns = tuple(content.columns)
+        if columns != self._columns:
+            self._columns, self._own_widths = columns, False
             self._set_widths()
 
     def show_row(self, row: int) -> None:
-        """Select a row and bring it into view, without announcing it."""
+        """Select that row alone and bring it into view, without announcing it."""
         index = self._model.index(row, 0)
         blocked = self.blockSignals(True)
-        self.selectRow(row)
+        # selectRow would take a held Shift, as in Shift+G, for "everything up to here".
+        flag = QItemSelectionModel.SelectionFlag
+        self.selectionModel().setCurrentIndex(index, flag.ClearAndSelect | flag.Rows)
         self.blockSignals(blocked)
         self.scrollTo(index, QAbstractItemView.ScrollHint.EnsureVisible)
 
@@ -224,10 +254,26 @@ class TableView(QTableView):
         """Small: the place that there is decides."""
         return QSize(self._theme.px(320), self._theme.px(120))
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Names take the room that there is, until the user sets a width."""
+        super().resizeEvent(event)
+        if not self._own_widths:
+            self._set_widths()
+
     def _set_widths(self) -> None:
         unit = self.fontMetrics().averageCharWidth()
-        for at, width in enumerate(self._widths):
-            self.setColumnWidth(at, width * unit + self._theme.px(16))
+        widths = [column.width * unit + self._theme.px(16) for column in self._columns]
+        spare = max(self.viewport().width() - sum(widths), 0)
+        names = sum(column.width for column in self._columns if column.is_name)
+        self._setting = True
+        for at, column in enumerate(self._columns):
+            self.setColumnWidth(at, widths[at] + (spare * column.width // names if column.is_name else 0))
+        self._setting = False
+
+    def _section_resized(self, section: int, before: int, now: int) -> None:
+        # The last one follows the others by itself.
+        if not self._setting and section < len(self._columns) - 1:
+            self._own_widths = True
 
     def _heading(self, section: int) -> None:
         content = self._model.content
