@@ -68,15 +68,7 @@ class Device:
 
     def finish(self, launchers: Launchers) -> None:
         """Add the rows: their streams now that the processes are known, and numbers for nodes of graphs."""
-        guessed = 0
-        for chunks in self.chunks.values():
-            for chunk in chunks:
-                found = launchers.process_of(chunk["correlation"], chunk["start"], chunk["device"])
-                chunk["process"] = found[0]
-                guessed += found[1]
-        if guessed:
-            text = "work whose process is known only by its device and time: several processes used its correlation id"
-            self._builder.quality.add("assumed", text, guessed)
+        self._find_processes(launchers)
         self._number_nodes(launchers)
         for table, chunks in self.chunks.items():
             for chunk in chunks:
@@ -88,6 +80,22 @@ class Device:
                         table, **{k: v for k, v in chunk.items() if k not in ("device", "number", "process")}
                     )
         self._add_event_records()
+
+    def _find_processes(self, launchers: Launchers) -> None:
+        # All at once: the rest of a device tells of what is not sure.
+        chunks = [chunk for each in self.chunks.values() for chunk in each]
+        if not chunks:
+            return
+        ids, starts, devices = (np.concatenate([c[key] for c in chunks]) for key in ("correlation", "start", "device"))
+        found, guessed = launchers.process_of(ids, starts, devices)
+        ends = np.cumsum([len(chunk["start"]) for chunk in chunks])
+        for chunk, part in zip(chunks, np.split(found, ends[:-1]), strict=True):
+            chunk["process"] = part
+        if guessed:
+            text = (
+                "work of several processes with one correlation id or none: its process is told by its device or time"
+            )
+            self._builder.quality.add("assumed", text, guessed)
 
     def name_devices(self, properties: Mapping[int, Mapping[str, Any]]) -> None:
         """Names and sizes of those devices that the trace has rows of."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from inspector.trace.table import Array
 
 
 class Launchers:
-    """The launch calls by correlation id. `default` is the process of work whose call nobody knows."""
+    """The launch calls by correlation id; `without` gives the process of work where there are no calls at all."""
 
-    def __init__(self, builder: Builder, calls: Sequence[Chunk], default: int) -> None:
+    def __init__(self, builder: Builder, calls: Sequence[Chunk], without: Callable[[], int]) -> None:
         owners = builder.owners("threads", "process")
         ids, starts, threads, names = (
             np.concatenate([np.empty(0, np.int64), *(chunk[key] for chunk in calls)])
@@ -28,7 +28,7 @@ class Launchers:
         self.processes: Array = np.unique(owners[threads])
         graphs = np.array(["GraphLaunch" in text for text in builder.names.texts], bool)[names]
         self._graphs: Array = np.unique(np.stack([processes[graphs], ids[graphs]], axis=1), axis=0)
-        self._default = int(np.bincount(owners[threads]).argmax()) if len(threads) else default
+        self._default = int(np.bincount(owners[threads]).argmax()) if len(threads) else without()
 
     def process_of(self, ids: Int, starts: Int, devices: Int) -> tuple[Array, int]:
         """(row of processes of each piece of work, for how many it was guessed).

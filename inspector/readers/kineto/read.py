@@ -137,7 +137,7 @@ class _Reading:
         self.host.finish()
         self.halves.finish()
         self.counters.finish()
-        self.device.finish(Launchers(self.builder, calls, self._likeliest_process()))
+        self.device.finish(Launchers(self.builder, calls, self._process_without_calls))
         self.device.name_devices(told.properties(header))
         self.arrows.finish()
         for text, count in self._ignored.items():
@@ -171,8 +171,8 @@ class _Reading:
             columns["thread"] = np.array(self.host.thread_rows(events), np.int32)
         self.builder.reject(table, "no time stamp", columns, np.arange(len(events)))
 
-    def _likeliest_process(self) -> int:
-        """The process of work where the file has no launch calls."""
+    def _process_without_calls(self) -> int:
+        """The process of work where the file has no launch calls: that of most ranges, else one for the device."""
         if self._ranges:
             return max(self._ranges, key=lambda row: self._ranges[row])
         for chunk in self.device.work():
