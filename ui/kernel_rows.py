@@ -14,7 +14,7 @@ import numpy.typing as npt
 from inspector import units
 from inspector.analysis.categories import CATEGORIES, Categories
 from inspector.analysis.kernels import KernelRow, kernels
-from inspector.picture.palette import category_ink
+from inspector.picture.palette import category_ink, category_label
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.selection import Window
 from inspector.trace.work import Work
@@ -31,7 +31,7 @@ Int = npt.NDArray[np.int64]
 
 COLUMNS: tuple[Column, ...] = (
     Column("name", "Name", 38, "Kernel, copy or graph", is_name=True),
-    Column("category", "Category", 13, "What kind of work it is, told from its name"),
+    Column("category", "Category", 18, "What kind of work it is, told from its name"),
     Column("count", "Count", 9, "Executions that started in the range", "", True),
     Column("total", "Total", 9, "Their durations added up; streams run side by side", "ns", True),
     Column("share", "Share", 8, "Of the durations of all work in the range", "%", True),
@@ -65,6 +65,7 @@ class KernelList:
     steps: npt.NDArray[np.float32]
     shortest: int
     longest: int
+    by: By = "name"
     columns: Sequence[Column] = COLUMNS
 
     def __len__(self) -> int:
@@ -88,6 +89,8 @@ class KernelList:
             return "–" if key == "delay" else ""
         if key == "share":
             return f"{value:.1f} %"
+        if key == "category" or self.by == "category":
+            value = category_label(value) if isinstance(value, str) else value
         if isinstance(value, int | float):
             return f"{value:,}" if key == "count" else units.time(value)
         return value
@@ -107,7 +110,7 @@ class KernelList:
         entry, heading = self.rows[row], self.columns[column]
         ink = category_ink(CATEGORIES.index(entry.category))
         if heading.key == "category":
-            return Swatch(entry.category, ink)
+            return Swatch(category_label(entry.category), ink)
         if not heading.is_drawing:
             return None
         if heading.title == "Over time":
@@ -146,6 +149,7 @@ def kernel_rows(trace: Trace, window: Window | None, options: Options) -> Kernel
         _over_time(trace, span, options, np.array(keys, np.int64)),
         min((row.min_ns for row in rows), default=1),
         max((row.max_ns for row in rows), default=1),
+        options.by,
     )
 
 

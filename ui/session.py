@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
+from inspector import units
 from inspector.trace.selection import NOTHING, Selection, Window
 from ui.history import History
 from ui.questions import Asker, Failure, Question
@@ -79,6 +80,15 @@ class Session(QObject):
     def whole(self) -> Window:
         """The span of the whole trace; empty without a trace."""
         return Window(0, max(self.trace.end_ns, 1)) if self.trace is not None else _EMPTY
+
+    @property
+    def scope(self) -> str:
+        """What figures and tables are of, in words: the device and the range; '' without a device."""
+        if self.trace is None or self.device < 0:
+            return ""
+        chosen = self.selection.window
+        span = "whole trace" if chosen is None else f"selected range, {units.time(chosen.length)}"
+        return f"{self.trace.device_name(self.device)}, {span}"
 
     def open(self, paths: Sequence[str | os.PathLike[str]]) -> None:
         """Read `paths` (several are the ranks of one job) in the pool; the trace that is open stays until then."""

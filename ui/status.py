@@ -60,7 +60,8 @@ class Status(QStatusBar):
         notes = trace.quality.notes
         losses = sum(note.severity == "loss" for note in notes)
         said = f"{len(notes)} quality notes" if len(notes) != 1 else "1 quality note"
-        self._quality.setText(f"{said}, {losses} of loss" if losses else said if notes else "no quality notes")
+        # Whether they matter: a loss makes figures wrong, the other notes are good to know.
+        self._quality.setText(f"{said}, {losses or 'none'} of loss" if notes else "no quality notes")
         self._quality.setAccessibleName(f"{self._quality.text()}: show them")
         self._quality.setToolTip("What is wrong with, missing from or lost in this trace (Ctrl+B)")
         self._basis.setText(trace.info.basis)

@@ -73,7 +73,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(body)
         self.menus = Menus(self.menuBar(), self.commands)
         self.status = Status(self.theme, self.session)
-        self.status.asked.connect(self.toggle_side_bar)
+        self.status.asked.connect(self.show_notes)
         self.setStatusBar(self.status)
         self.palette_box = PaletteBox(self.theme, self)
         self.key_sheet = Sheet(self.theme, self, "Keys")
@@ -218,6 +218,13 @@ class MainWindow(QMainWindow):
         dock = self.docks.find("facts")
         if dock is not None:
             dock.setVisible(not dock.isVisible())
+
+    def show_notes(self) -> None:
+        """The quality notes, in the side bar."""
+        self.show_view("facts")
+        show = getattr(self.views.get("facts"), "show_notes", None)
+        if show is not None:
+            show()
 
     def toggle_full_screen(self) -> None:
         """All of the screen, and back."""

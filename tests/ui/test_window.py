@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QComboBox, QFileDialog, QLineEdit, QWidget
+from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QComboBox, QFileDialog, QLabel, QLineEdit, QWidget
 
 from inspector.analysis.busy import busy
 from inspector.trace.selection import Selection, Window
@@ -161,6 +161,7 @@ def test_names_take_the_room_that_is_left(user: User, sample: Path) -> None:
 def test_kernels_are_sorted_filtered_and_selected_everywhere(user: User, sample: Path) -> None:
     user.open(sample)
     view = user.kernels
+    assert user.sees("norm, element-wise")
     user.click_heading(view.table, "Count")
     counts = [int(str(view.table.model().index(row, 2).data()).replace(",", "")) for row in range(5)]
     assert counts == sorted(counts, reverse=True)
@@ -253,6 +254,25 @@ def test_what_is_wrong_with_a_trace_is_one_click_away(user: User, sample_traces:
     assert user.sees("CUDA graph")
     user.press("Ctrl+B")
     assert not user.sees("About this trace")
+
+
+def test_the_notes_in_the_status_line_lead_to_the_notes(user: User, corpus: Path) -> None:
+    user.open(corpus / "nsys" / "h100x2_fsdp_1s.sqlite")
+    assert user.sees("2 quality notes, 1 of loss")
+    user.click("2 quality notes, 1 of loss")
+    assert user.sees("About this trace")
+    heading = next(each for each in user.window.findChildren(QLabel) if each.text() == "Quality: 2 notes")
+    assert not heading.visibleRegion().isEmpty()
+
+
+def test_tables_say_of_which_device_and_range_they_are(user: User, sample_traces: Path) -> None:
+    user.open(sample_traces / "planted_causes.sqlite")
+    user.press("Alt+D")
+    assert user.gaps.scope.full.startswith("GPU 1")
+    assert user.gaps.scope.full.endswith(", whole trace")
+    user.session.select(user.session.selection.but(window=Window(0, 5_000_000)))
+    assert user.kernels.scope.full.startswith("GPU 1")
+    assert user.kernels.scope.full.endswith(", selected range, 5.00 ms")
 
 
 def test_several_devices_can_be_chosen_from(user: User, sample_traces: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar, NamedTuple
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QFormLayout, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from inspector import units
@@ -17,6 +18,9 @@ from ui.questions import Question
 from ui.views.view import Host, View
 
 _LABEL = 96
+_QUALITY = "Quality: "
+# Where a long word may go on in the next line.
+_BREAKS = re.compile(r"(?<=[_./:-])(?=\w)|(?<=[a-z])(?=[A-Z])")
 _WORDS = {"info": "note", "suspect": "suspect", "loss": "loss"}
 
 
@@ -48,7 +52,7 @@ def facts(trace: Trace) -> list[Fact]:
         if iterations.confidence < 1:
             source += f", confidence {iterations.confidence:.2f}"
         found.append(Fact("iterations", f"{len(iterations):,} {source}"))
-    found.append(Fact("", f"Quality: {len(trace.quality.notes)} notes"))
+    found.append(Fact("", f"{_QUALITY}{len(trace.quality.notes)} notes"))
     for note in sorted(trace.quality.notes, key=lambda note: ("loss", "suspect", "info").index(note.severity)):
         count = f"{note.count:,} × " if note.count > 1 else ""
         first = f" (first: {note.first})" if note.first else ""
@@ -71,6 +75,8 @@ class Facts(View):
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self._facts: list[Fact] = []
+        self._notes: QLabel | None = None
+        self._notes_wanted = False
         self._area = QScrollArea()
         self._area.setWidgetResizable(True)
         self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -107,13 +113,31 @@ class Facts(View):
                 text.setFont(self.theme.font("strong"))
                 text.setContentsMargins(0, px(8), 0, 0)
                 form.addRow(text)
+                if fact.text.startswith(_QUALITY):
+                    self._notes = text
                 continue
-            label = QLabel(fact.label)
+            label = QLabel(_BREAKS.sub("\u200b", fact.label))
             label.setWordWrap(True)
             label.setFixedWidth(px(_LABEL))
             label.setObjectName({"loss": "wrong", "suspect": "doubt"}.get(fact.severity, "muted"))
             form.addRow(label, text)
         self._area.setWidget(page)
+        self._scroll()
+
+    def show_notes(self) -> None:
+        """Scroll to the quality notes, as soon as they are there."""
+        self._notes_wanted = True
+        self._scroll()
+
+    def _scroll(self) -> None:
+        if self._notes_wanted and self._notes is not None:
+            # Lines have their places when this page has its width.
+            QTimer.singleShot(0, self, self._to_notes)
+
+    def _to_notes(self) -> None:
+        if self._notes is not None:
+            self._notes_wanted = False
+            self._area.verticalScrollBar().setValue(self._notes.y())
 
     def retheme(self) -> None:
         """Type sizes anew."""

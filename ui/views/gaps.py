@@ -19,6 +19,7 @@ from ui.gap_table import GapList, GroupList
 from ui.questions import Question
 from ui.views.view import Host, Need, State, View
 from ui.widgets.cause_bar import CauseBar
+from ui.widgets.elided import Elided
 from ui.widgets.segments import Segments
 from ui.widgets.table import TableView
 
@@ -65,6 +66,7 @@ class Gaps(View):
         self.only.setObjectName("link")
         self.only.clicked.connect(lambda: self._choose(only=None))
         self.why, self.sums = QLabel(), QLabel()
+        self.scope = Elided(host.theme)
         self.table = TableView(host.theme, "Idle gaps")
         self.table.sort_asked.connect(lambda key, down: self._choose(sort=key, descending=down))
         self.table.chosen.connect(self._go)
@@ -85,6 +87,7 @@ class Gaps(View):
         """Fill bar, table and foot."""
         self._answer = answer
         only = self.options.only
+        self.scope.set_text(self.session.scope)
         self.bar.set_parts(answer.by_cause, answer.idle_ns, only[1] if only and only[0] == "cause" else -1)
         subject = (answer.device, answer.window, self.options)
         self.table.set_content(answer.content, self.options.sort, self.options.descending, subject)
@@ -138,7 +141,10 @@ class Gaps(View):
         tools.setSpacing(px(8))
         tools.addWidget(self.by)
         tools.addWidget(self.only)
-        tools.addStretch(1)
+        self.scope.setObjectName("muted")
+        self.scope.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        tools.addWidget(self.scope, 1)
+        tools.addSpacing(px(8))
         label = QLabel("At least")
         label.setObjectName("muted")
         label.setBuddy(self.shortest)

@@ -17,6 +17,7 @@ from ui.export import Rows
 from ui.kernel_rows import KernelList, Options, kernel_rows
 from ui.questions import Question
 from ui.views.view import Host, Need, View
+from ui.widgets.elided import Elided
 from ui.widgets.segments import Segments
 from ui.widgets.table import TableView
 
@@ -42,6 +43,7 @@ class Kernels(View):
         self.filter.setClearButtonEnabled(True)
         self.filter.textChanged.connect(self._filter_changed)
         self.sums = QLabel()
+        self.scope = Elided(host.theme)
         self.table = TableView(host.theme, "Kernels")
         self.table.sort_asked.connect(self._sort_asked)
         self.table.chosen.connect(self._current)
@@ -59,6 +61,7 @@ class Kernels(View):
     def show_answer(self, answer: KernelList) -> None:
         """Fill the table."""
         self._answer = answer
+        self.scope.set_text(self.session.scope)
         self._show()
 
     def rows_for_copy(self) -> Rows | None:
@@ -87,7 +90,9 @@ class Kernels(View):
         tools.setSpacing(px(8))
         tools.addWidget(self.by)
         tools.addWidget(self.filter, 1)
-        tools.addStretch(1)
+        self.scope.setObjectName("muted")
+        self.scope.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        tools.addWidget(self.scope, 1)
         foot = QHBoxLayout()
         foot.setContentsMargins(px(8), px(2), px(8), px(4))
         foot.addWidget(self.sums)
