@@ -99,9 +99,13 @@ def integers(values: Sequence[Any], missing: int = 0, most: int = _MOST) -> tupl
     """(`integer` of each, how many are there and yet no such number). None is quietly `missing`."""
     if not any(values) and missing == 0:
         return np.zeros(len(values), np.int64), 0
-    found = np.array(values)
-    if found.dtype == np.int64 and (not len(found) or (abs(found.min()) < most and abs(found.max()) < most)):
-        return found, 0
+    if set(map(type, values)) == {int}:
+        try:
+            found = np.array(values, np.int64)
+        except OverflowError:
+            found = np.full(1, -(2**63))
+        if -most < found.min() and found.max() < most:
+            return found, 0
     numbers = [integer(value, most, most) for value in values]
     odd = sum(number == most and value is not None for number, value in zip(numbers, values, strict=True))
     return np.array([missing if number == most else number for number in numbers], np.int64), odd

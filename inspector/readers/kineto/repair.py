@@ -10,6 +10,11 @@ TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
 EATEN = re.compile(rb'(?<!\\)\\"(?=\s*[,}\]])')
 """A backslash at the end of a string that hides its closing mark."""
 _CONTROL = re.compile(rb"[\x00-\x1f]")
+_STRING = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")', re.DOTALL)
+# Halves of a pair that stand for one character; a half alone stands for none.
+_HALVES = re.compile(rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_NO_NUMBER = re.compile(rb"([:\[,]\s*)[-+]?(?:nan|inf(?:inity)?)(?=\s*[,}\]])", re.IGNORECASE)
+_LAST_COMMA = re.compile(rb",(\s*[}\]])")
 
 
 def repairs(text: bytes) -> Iterator[bytes]:
@@ -24,7 +29,9 @@ def repaired(text: bytes) -> Iterator[tuple[bytes, bool]]:
     encoded = text.decode("utf-8", "replace").encode()
     if encoded != text:
         yield encoded, True
-    steps: tuple[Callable[[bytes], bytes], ...] = (_control, _backslashes, _numbers, _commas, _closing_backslash)
+    steps: tuple[Callable[[bytes], bytes], ...] = (
+        *(_control, _backslashes, _surrogates, _numbers, _commas, _closing_backslash),
+    )
     for step in steps:
         changed = step(encoded)
         if changed != encoded:
@@ -49,12 +56,21 @@ def _closing_backslash(text: bytes) -> bytes:
     return EATEN.sub(rb'\\\\"', text)
 
 
+def _surrogates(text: bytes) -> bytes:
+    kept = _HALVES.sub(lambda match: match[1] or b"\\ufffd", _pairs_kept(text))
+    return kept.replace(b"\x00", b"\\\\")
+
+
 def _numbers(text: bytes) -> bytes:
-    return re.sub(rb"([:\[,]\s*)[-+]?(?:nan|inf(?:inity)?)(?=\s*[,}\]])", rb"\1null", text, flags=re.IGNORECASE)
+    return _between_strings(text, lambda part: _NO_NUMBER.sub(rb"\1null", part))
 
 
 def _commas(text: bytes) -> bytes:
-    return re.sub(rb",(\s*[}\]])", rb"\1", text)
+    return _between_strings(text, lambda part: _LAST_COMMA.sub(rb"\1", part))
+
+
+def _between_strings(text: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    return b"".join(part if part[:1] == b'"' else change(part) for part in _STRING.split(text))
 
 
 def _in_strings(text: bytes, change: Callable[[bytes], bytes]) -> bytes:
