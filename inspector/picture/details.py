@@ -10,13 +10,14 @@ import numpy as np
 from inspector import units
 from inspector.analysis.busy import Busy, busy
 from inspector.analysis.categories import CATEGORIES, Categories
-from inspector.analysis.causes import CAUSES, EXPLANATIONS, Causes
+from inspector.analysis.causes import CAUSES, EXPLANATIONS, LAUNCH_OVERHEAD, Causes
 from inspector.analysis.gaps import Gaps
 from inspector.analysis.iterations import Iterations
 from inspector.analysis.kernels import KernelRow, kernels
 from inspector.analysis.rollup import idle_by_cause
 from inspector.picture.labels import moment, short
 from inspector.picture.navigate import launch_of, launched_by
+from inspector.picture.palette import category_label
 from inspector.picture.tracks import spans
 from inspector.trace.schema import RANGE_KINDS, WORK_TABLES
 from inspector.trace.selection import Window
@@ -78,7 +79,7 @@ def _work(trace: Trace, table: str, row: int) -> Details:
     facts = _span(start, end)
     category = CATEGORIES[int(trace.index(Categories).of_name[columns["name"][row]])]
     if table != "graphs":
-        facts.append(Fact("category", category))
+        facts.append(Fact("category", category_label(category)))
     if stream >= 0:
         owner = trace["streams"]
         facts.append(Fact("device", trace.device_name(int(owner["device"][stream]))))
@@ -154,7 +155,8 @@ def _cause(trace: Trace, device: int, row: int) -> Details:
     facts = _span(int(slices.start[row]), int(slices.end[row]))
     facts.append(Fact("why", EXPLANATIONS[cause]))
     host, thread = int(slices.host[row]), int(slices.thread[row])
-    if thread >= 0:
+    # What the host did meanwhile explains nothing where the device held itself up.
+    if thread >= 0 and int(slices.cause[row]) <= LAUNCH_OVERHEAD:
         facts.append(Fact("host", trace.names[host] if host >= 0 else "unmarked"))
         facts.append(Fact("thread", trace.thread_name(thread)))
     if slices.return_latency[row]:
@@ -173,7 +175,7 @@ def _gap(trace: Trace, device: int, row: int) -> Details:
     totals = {cause: int(length[slices.cause[mine] == cause].sum()) for cause in np.unique(slices.cause[mine]).tolist()}
     ranked = sorted(totals, key=lambda cause: -totals[cause])
     facts.extend(Fact(CAUSES[cause], units.time(totals[cause]), f"{units.exact(totals[cause])} ns") for cause in ranked)
-    threads = slices.thread[mine][slices.thread[mine] >= 0]
+    threads = slices.thread[mine][(slices.thread[mine] >= 0) & (slices.cause[mine] <= LAUNCH_OVERHEAD)]
     if len(threads):
         facts.append(Fact("late thread", trace.thread_name(int(threads[0]))))
     before, after = _work_at(trace, device, int(gaps.previous[row])), _work_at(trace, device, int(gaps.next[row]))
@@ -211,6 +213,8 @@ def _iteration(trace: Trace, row: int) -> Details:
         facts.append(Fact("kind", found.kind(row)))
         facts.append(Fact("context requests", str(int(found.context[row]))))
         facts.append(Fact("generation requests", str(int(found.generation[row]))))
+    if int(found.process[row]) >= 0:
+        facts.append(Fact("process", trace.process_name(int(found.process[row]))))
     facts.append(Fact("found from", found.source))
     if found.confidence < 1:
         facts.append(Fact("confidence", f"{found.confidence:.2f}"))

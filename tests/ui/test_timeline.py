@@ -2,20 +2,23 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QMouseEvent, QWheelEvent
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from inspector.analysis.busy import busy
 from inspector.analysis.causes import CAUSES, Causes
 from inspector.picture.palette import INKS, category_ink, ink
+from inspector.picture.tracks import Tracks
 from inspector.picture.viewport import Viewport
 from inspector.readers.nsys_sqlite import read
 from inspector.readers.reader import silent
@@ -23,12 +26,13 @@ from inspector.trace.selection import NOTHING, Selection, Window
 from inspector.trace.trace import Trace
 from tests.analysis.generate import traces
 from tests.drawn import Drawn, draw
+from tests.ui.user import User
 from ui.export import write_csv, write_svg
 from ui.questions import Asker
 from ui.session import Session
 from ui.settings import SettingsFile
 from ui.theme import Theme
-from ui.timeline.headers import busy_share
+from ui.timeline.headers import busy_share, iteration_owners
 from ui.timeline.layout import Row
 from ui.timeline.tip import tip
 from ui.views.timeline import Timeline
@@ -37,6 +41,7 @@ from ui.views.view import Host, State
 # What the offscreen platform says of itself.
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support")
 
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
 Show = Callable[[Trace], Timeline]
 LAUNCHES = """
     gpu 0 stream 7    ...AAAA.....BB..CC
@@ -600,3 +605,75 @@ def test_whatever_one_does_the_view_stays_whole(
         rows = shown.rows_for_copy()
         assert rows is not None
         assert len(rows.text()) > 0
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("N", "Nothing is searched for"),
+        ("[", "Select a kernel first"),
+        ("]", "Select a launch call first"),
+        ("R", "Select a record first"),
+        (".", "Click a track first"),
+        ("P", "Click a track first"),
+    ],
+)
+def test_a_key_that_can_do_nothing_says_why(user: User, key: str, words: str) -> None:
+    user.open(SAMPLES / "two_processes.sqlite")
+    user.press(key)
+    assert user.sees(words)
+    user.press("Tab")
+    assert not user.sees(words)
+
+
+def test_a_right_click_on_a_track_gives_a_menu(user: User) -> None:
+    user.open(SAMPLES / "two_processes.sqlite")
+    view = user.window.views["timeline"]
+    assert isinstance(view, Timeline)
+    place = view.canvas.mapTo(user.window, QPoint(60, 40))
+    handle = user.window.windowHandle()
+    QTest.mouseClick(handle, Qt.MouseButton.RightButton, Qt.KeyboardModifier.NoModifier, place)
+    menu = QApplication.activePopupWidget()
+    assert isinstance(menu, QMenu)
+    assert "Pin track" in [action.text() for action in menu.actions()]
+    menu.close()
+
+
+def test_nothing_hit_on_another_device_says_whose_the_figures_are(user: User) -> None:
+    user.open(SAMPLES / "two_processes.sqlite")
+    view = user.window.views["timeline"]
+    assert isinstance(view, Timeline)
+    view.go_to_track("idle 1")
+    y = middle_of(view, "causes", 1)
+    drag(view, (400, y), (700, y))
+    assert user.session.device == 0
+    assert user.sees("the figures stay those of GPU 0")
+    user.press("Esc")
+    assert not user.sees("the figures stay")
+
+
+def test_each_process_names_its_lanes_of_iterations(user: User) -> None:
+    user.open(SAMPLES / "two_processes.sqlite")
+    view = user.window.views["timeline"]
+    assert isinstance(view, Timeline)
+    track = view._track("iterations")
+    assert track is not None
+    assert set(iteration_owners(view.canvas.scene, track).values()) == {"python3 6100", "python3 6101"}
+
+
+def test_an_instant_makes_no_range(view: Timeline) -> None:
+    scene = view.canvas.scene
+    view.select_record("kernels", 0)
+    assert scene.selected is not None
+    scene.selected = replace(scene.selected, end=scene.selected.start)
+    view.range_from_selection()
+    assert view.session.selection.window is None
+    view.mark()
+    assert view.session.selection.window is None
+
+
+def test_pinned_tracks_name_their_device(show: Show) -> None:
+    trace = read(SAMPLES / "two_processes.sqlite", silent)
+    tracks = trace.index(Tracks)
+    owners = {tracks.owner(track) for track in tracks.tracks}
+    assert {"GPU 0", "GPU 1", "process 6100"} <= owners

@@ -5,6 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import replace
 
+from PySide6.QtGui import QStatusTipEvent
+from PySide6.QtWidgets import QApplication
+
 from inspector.analysis.causes import Causes
 from inspector.analysis.gaps import Gaps
 from inspector.analysis.iterations import Iterations
@@ -24,6 +27,7 @@ from ui.views.view import View
 
 _STEP, _FAR_STEP = 0.12, 0.75
 _ZOOM = 1.4
+_NO_TRACK = "Click a track first"
 
 
 class Commands(View):
@@ -33,6 +37,13 @@ class Commands(View):
     search_bar: SearchBar
     arrangement: Arrangement
     hits: Hits | None
+    _said = False
+
+    def say(self, text: str) -> None:
+        """Say in the status line why nothing happened; '' takes it back."""
+        if text or self._said:
+            self._said = bool(text)
+            QApplication.sendEvent(self, QStatusTipEvent(text))
 
     @abstractmethod
     def arrange(self, arrangement: Arrangement) -> None:
@@ -102,7 +113,11 @@ class Commands(View):
     def range_from_selection(self) -> None:
         """The selected record becomes a range."""
         selected = self.canvas.scene.selected
-        if selected is not None:
+        if selected is None:
+            self.say("Select a record first: its time becomes the range that the figures are of")
+        elif selected.end <= selected.start:
+            self.say("An instant is no range: drag over one, or mark the instant with M")
+        else:
             self.session.select(self.session.selection.but(window=Window(selected.start, selected.end)))
 
     def mark(self) -> None:
@@ -145,7 +160,12 @@ class Commands(View):
 
     def _step_hit(self, by: int) -> None:
         trace, found = self.session.trace, self.hits
-        if trace is None or found is None or not len(found):
+        if trace is None:
+            return
+        if found is None or not len(found):
+            self.say(
+                "Nothing is searched for: / or Ctrl+F searches names" if found is None else "The search has no hits"
+            )
             return
         selected = self.canvas.scene.selected
         time = selected.start if selected is not None else self.session.window.start
@@ -165,7 +185,10 @@ class Commands(View):
     def _along(self, by: int) -> None:
         trace, scene = self.session.trace, self.canvas.scene
         track = scene.selected.track if scene.selected is not None else self._track(scene.current)
-        if trace is None or track is None:
+        if trace is None:
+            return
+        if track is None:
+            self.say("Click a track first: this goes along its records")
             return
         content = trace.index(TrackRows).ready(track)
         if content is None:
@@ -177,6 +200,8 @@ class Commands(View):
         if found is not None:
             self.select_hit(found)
             self.reveal(found)
+        else:
+            self.say("No more records on this track that way")
 
     def next_kernel(self) -> None:
         """The work that starts next on the device, on whatever stream."""
@@ -200,22 +225,30 @@ class Commands(View):
         found = next_work(trace, device, time, table, row, by)
         if found is not None:
             self.select_record(*found)
+        else:
+            self.say("No more work on this GPU that way")
 
     def follow_forward(self) -> None:
         """From a launch call to what it launched."""
         selected = self.canvas.scene.selected
         if selected is not None and selected.source == "host_calls":
-            self._follow()
+            self._follow("This call launched nothing that is in the trace")
+        else:
+            self.say("Select a launch call first: this goes to the kernel that it launched")
 
     def follow_back(self) -> None:
         """From a kernel to the call that launched it."""
         selected = self.canvas.scene.selected
         if selected is not None and selected.source in WORK_TABLES:
-            self._follow()
+            self._follow("The trace has no launch call for this one")
+        else:
+            self.say("Select a kernel first: this goes to the call that launched it")
 
-    def _follow(self) -> None:
+    def _follow(self, otherwise: str) -> None:
         linked = self.canvas.scene.linked
-        if linked:
+        if not linked:
+            self.say(otherwise)
+        else:
             self.select_hit(linked[0])
             self.reveal(linked[0])
 
@@ -224,12 +257,16 @@ class Commands(View):
         track = self.current_track()
         if track is not None:
             self.arrange(self.arrangement.toggle_pin(track.identity))
+        else:
+            self.say(_NO_TRACK)
 
     def collapse(self) -> None:
         """Fold or unfold the current track."""
         track = self.current_track()
         if track is not None:
             self.arrange(self.arrangement.toggle_fold(track.identity))
+        else:
+            self.say(_NO_TRACK)
 
     def current_track(self) -> Track | None:
         """The track that was clicked last, else that of the selected record."""

@@ -127,6 +127,9 @@ class Gestures:
         if pressed is None:
             return
         if mode == "range" and dragged is not None:
+            begun = scene.row_at(pressed.y())
+            if begun is not None and begun[0].track is not None:
+                self._canvas.made_current.emit(begun[0].identity)
             self._canvas.ranged.emit(dragged if dragged.length else None)
         elif mode == "zoom" and dragged is not None and dragged.length:
             self._canvas.looked.emit(dragged, True)

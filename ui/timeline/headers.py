@@ -6,7 +6,9 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from inspector import units
+from inspector.analysis.iterations import Iterations
 from inspector.picture.labels import short
+from inspector.picture.rows import TrackRows
 from inspector.picture.tracks import Track, Tracks
 from ui.theme import Theme
 from ui.timeline.layout import SEPARATOR, Row
@@ -116,6 +118,8 @@ def _track(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int, trac
         painter.setPen(QColor(colour))
         mode = Qt.TextElideMode.ElideMiddle if colour == tokens.text else Qt.TextElideMode.ElideRight
         painter.drawText(place, flags, metrics.elidedText(text, mode, place.width()))
+    if track.kind == "iterations":
+        _processes(painter, scene, theme, row, y, track)
     sign = QPointF(12 * scene.scale, places[0].center().y())
     if row in scene.layout.pinned:
         painter.setBrush(QColor(tokens.accent))
@@ -126,6 +130,35 @@ def _track(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int, trac
     painter.setPen(QColor(tokens.line))
     painter.drawLine(QPointF(0, y + row.height - 0.5), QPointF(scene.left, y + row.height - 0.5))
     painter.drawLine(QPointF(scene.left - 0.5, y), QPointF(scene.left - 0.5, y + row.height))
+
+
+def _processes(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int, track: Track) -> None:
+    """Beside its lanes of iterations the process that ran them, where there are several."""
+    painter.setPen(QColor(theme.tokens.muted))
+    metrics = QFontMetricsF(painter.font())
+    room = scene.left * 0.55
+    for number, name in iteration_owners(scene, track).items():
+        top, bottom = scene.spans(row)[number]
+        place = QRectF(scene.left - 8 * scene.scale - room, y + top, room, max(bottom - top, metrics.height()))
+        painter.drawText(place, _RIGHT, metrics.elidedText(name, Qt.TextElideMode.ElideRight, room))
+
+
+def iteration_owners(scene: Scene, track: Track) -> dict[int, str]:
+    """The first lane of each process whose iterations are shown, and its name; empty where there is one only."""
+    trace = scene.trace
+    content = None if trace is None else trace.index(TrackRows).ready(track)
+    if trace is None or content is None:
+        return {}
+    process = trace.index(Iterations).process
+    found: dict[int, int] = {}
+    for number, lane in enumerate(content.lanes):
+        found.setdefault(int(process[lane.row[0]]), number)
+    if len(found) < 2:
+        return {}
+    return {
+        number: trace.process_name(each).split(" · ")[0] if each >= 0 else "process unknown"
+        for each, number in found.items()
+    }
 
 
 def owner_of(scene: Scene, track: Track) -> str:

@@ -27,7 +27,8 @@ def menu_for(view: Commands, hit: Hit | None, identity: str) -> QMenu:
         add, lines = menu.addAction, tip(trace, hit)
         span = Window(hit.start, hit.end)
         add("Zoom to it", partial(view.open_hit, hit))
-        add("Make it the range", partial(_select_range, view, span))
+        if span.length:
+            add("Make it the range", partial(_select_range, view, span))
         if hit.source in trace.tables and "name" in trace[hit.source]:
             name = int(trace[hit.source]["name"][hit.row])
             text = trace.names[name]

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from inspector import units
 from inspector.analysis.categories import CATEGORIES
 from inspector.analysis.causes import CAUSES
-from inspector.picture.details import Details, RangeStatistics
+from inspector.picture.details import Details, Fact, RangeStatistics
 from inspector.picture.labels import short
 from inspector.picture.palette import category_ink, cause_ink
 from inspector.picture.palette import ink as ink_named
@@ -20,6 +20,9 @@ from ui.theme import GRID, Theme
 HEIGHT = 168
 _ROOM_FOR_HINT = 560
 _LEFT = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine)
+_WRAPPED = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap)
+# Facts that are sentences: they have no label and stand above the others.
+_SENTENCES = ("why", "return latency")
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine)
 
 
@@ -120,13 +123,17 @@ class Panel(QWidget):
         top = self._title(painter, details.title, details.kind)
         metrics = QFontMetricsF(painter.font())
         line = metrics.height() + self._theme.px(3)
+        top = self._sentences(painter, [fact for fact in details.facts if fact.label in _SENTENCES], top)
+        short = [fact for fact in details.facts if fact.label not in _SENTENCES]
         per_column = max(int((self.height() - top - self._theme.px(6)) // line), 1)
         x: float = self._theme.px(GRID * 1.5)
-        for first in range(0, len(details.facts), per_column):
-            facts = details.facts[first : first + per_column]
+        for first in range(0, len(short), per_column):
+            facts = short[first : first + per_column]
             labels = max(metrics.horizontalAdvance(fact.label) for fact in facts) + self._theme.px(12)
             texts = [fact.text + (f"   {fact.exact}" if fact.exact else "") for fact in facts]
-            room = min(max(metrics.horizontalAdvance(text) for text in texts) + 4, self._theme.px(560))
+            room = max(metrics.horizontalAdvance(text) for text in texts) + 4
+            if first + per_column < len(short):
+                room = min(room, self._theme.px(560))
             room = min(room, max(self.width() - x - labels - 8, 40))
             for at, fact in enumerate(facts):
                 y = top + at * line
@@ -141,6 +148,18 @@ class Panel(QWidget):
                     exact = metrics.elidedText(fact.exact, Qt.TextElideMode.ElideRight, room - after)
                     painter.drawText(QRectF(x + labels + after, y, room - after, line), _LEFT, exact)
             x += labels + room + self._theme.px(28)
+
+    def _sentences(self, painter: QPainter, facts: list[Fact], top: float) -> float:
+        """Sentences below the title over the whole width, in as many lines as they need; where the next thing goes."""
+        pad = self._theme.px(GRID * 1.5)
+        metrics = QFontMetricsF(painter.font())
+        for fact in facts:
+            room = QRectF(pad, top, self.width() - 2 * pad, self.height() - top)
+            high = metrics.boundingRect(room, _WRAPPED, fact.text).height()
+            painter.setPen(QColor(self._theme.tokens.text))
+            painter.drawText(room, _WRAPPED, fact.text)
+            top += high + self._theme.px(3)
+        return top
 
     def _range(self, painter: QPainter, found: RangeStatistics) -> None:
         span = found.busy.span_ns

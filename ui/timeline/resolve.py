@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from inspector.analysis.causes import Causes
+from inspector.analysis.causes import LAUNCH_OVERHEAD, Causes
 from inspector.analysis.gaps import Gaps
 from inspector.picture.navigate import place_of
 from inspector.picture.rows import TrackRows
@@ -47,10 +47,21 @@ def late_thread(trace: Trace, selected: Hit | None) -> list[Track]:
     if selected is None or selected.source != "gaps":
         return []
     slices = trace.index(Causes).devices[selected.track.key]
-    threads = slices.thread[(slices.gap == selected.row) & (slices.thread >= 0)]
+    # Where the device held itself up, the thread that launched was in time.
+    mine = (slices.gap == selected.row) & (slices.thread >= 0) & (slices.cause <= LAUNCH_OVERHEAD)
+    threads = slices.thread[mine]
     kinds = HOST_TABLES.values()
     tracks = trace.index(Tracks).tracks
     return [track for track in tracks if track.kind in kinds and len(threads) and track.key == int(threads[0])]
+
+
+def device_of(trace: Trace, track: Track) -> int:
+    """The row of devices that a track is about; -1 for those of the host."""
+    if track.kind in ("busy", "causes"):
+        return track.key
+    if track.kind in ("stream", "counter"):
+        return int(trace["streams" if track.kind == "stream" else "series"]["device"][track.key])
+    return -1
 
 
 def _gap(trace: Trace, device: int, start: int) -> Hit | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector import units
-from inspector.analysis.causes import CAUSES, EXPLANATIONS, Causes
+from inspector.analysis.causes import CAUSES, EXPLANATIONS, LAUNCH_OVERHEAD, Causes
 from inspector.analysis.iterations import Iterations
 from inspector.picture.labels import forms, moment
 from inspector.picture.palette import INKS
@@ -30,7 +30,8 @@ def tip(trace: Trace, hit: Hit) -> Lines:
     elif hit.source == "causes":
         slices = trace.index(Causes).devices[hit.track.key]
         host = int(slices.host[hit.row])
-        if int(slices.thread[hit.row]) >= 0:
+        # What the host did meanwhile explains nothing where the device held itself up.
+        if int(slices.thread[hit.row]) >= 0 and int(slices.cause[hit.row]) <= LAUNCH_OVERHEAD:
             lines.append(("host", trace.names[host] if host >= 0 else "unmarked"))
         lines.append(("why", EXPLANATIONS[CAUSES[int(slices.cause[hit.row])]]))
     elif hit.source == "iterations":
@@ -39,6 +40,8 @@ def tip(trace: Trace, hit: Hit) -> Lines:
             lines.append(("kind", found.kind(hit.row)))
             requests = f"{int(found.context[hit.row])} context, {int(found.generation[hit.row])} generation"
             lines.append(("requests", requests))
+        if int(found.process[hit.row]) >= 0:
+            lines.append(("process", trace.process_name(int(found.process[hit.row]))))
         lines.append(("found from", found.source))
     elif hit.source == "host_calls" and INKS[hit.ink].name != "other call":
         lines.append(("kind", INKS[hit.ink].name))

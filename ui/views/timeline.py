@@ -35,7 +35,7 @@ from ui.timeline.overview import OverviewStrip
 from ui.timeline.panel import HEIGHT as PANEL_HEIGHT
 from ui.timeline.panel import Panel
 from ui.timeline.records import records
-from ui.timeline.resolve import gap_tracks, late_thread, record, resolve
+from ui.timeline.resolve import device_of, gap_tracks, late_thread, record, resolve
 from ui.timeline.searchbar import SearchBar
 from ui.timeline.tip import tip
 from ui.views.view import Host, Need
@@ -76,8 +76,8 @@ class Timeline(Commands):
         session, canvas = self.session, self.canvas
         self.overview.looked.connect(session.look)
         canvas.looked.connect(session.look)
-        canvas.ranged.connect(lambda window: session.select(session.selection.but(window=window)))
-        canvas.picked.connect(self.select_hit)
+        canvas.ranged.connect(self._ranged)
+        canvas.picked.connect(self._picked)
         canvas.opened.connect(self.open_hit)
         canvas.folded.connect(lambda identity: self.arrange(self.arrangement.toggle_fold(identity)))
         canvas.moved.connect(self._move)
@@ -189,12 +189,14 @@ class Timeline(Commands):
         super()._trace_changed()
 
     def _window_changed(self) -> None:
+        self.say("")
         self.canvas.set_window(Viewport(self.session.window, self.canvas.scene.viewport.width))
         scene = self.canvas.scene
         if scene.pointer is not None:
             scene.hover = scene.hit(*scene.pointer) if not self.canvas.gestures.mode else None
 
     def _selection_changed(self) -> None:
+        self.say("")
         scene = self.canvas.scene
         scene.selection = self.session.selection
         scene.selected, scene.linked, scene.late = None, (), set()
@@ -320,6 +322,23 @@ class Timeline(Commands):
         self._lay_out()
         self._keep_gap_in_view()
         self.refresh()
+
+    def _picked(self, hit: Hit | None) -> None:
+        self.select_hit(hit)
+        if hit is None:
+            self._say_whose_figures("Nothing is recorded there")
+
+    def _ranged(self, window: Window | None) -> None:
+        self.session.select(self.session.selection.but(window=window))
+        self._say_whose_figures("The range holds for every track")
+
+    def _say_whose_figures(self, first: str) -> None:
+        """Where a track of another device was meant, nobody should take the figures for those of that one."""
+        trace, track, device = self.session.trace, self._track(self.canvas.scene.current), self.session.device
+        if trace is None or track is None or device < 0:
+            return
+        if device_of(trace, track) not in (-1, device):
+            self.say(f"{first}; the figures stay those of {trace.device_name(device)} (Alt+D: next GPU)")
 
     def _make_current(self, identity: str) -> None:
         self.canvas.scene.current = identity
