@@ -8,7 +8,12 @@ from PySide6.QtGui import QBrush, QColor, QPainter, QPen
 from inspector.picture.palette import INKS, Ink, text_on
 from ui.theme import Theme
 
-_STYLES = {"dots": Qt.BrushStyle.Dense6Pattern, "hatch": Qt.BrushStyle.BDiagPattern}
+_STYLES = {
+    "dots": Qt.BrushStyle.Dense6Pattern,
+    "hatch": Qt.BrushStyle.BDiagPattern,
+    "diagonals": Qt.BrushStyle.FDiagPattern,
+    "lines": Qt.BrushStyle.HorPattern,
+}
 
 
 def color_of(ink: Ink | int, theme: Theme) -> QColor:
@@ -25,7 +30,7 @@ def fill(painter: QPainter, rect: QRectF, ink: Ink | int, theme: Theme) -> None:
     style = _STYLES.get(entry.pattern)
     if style is not None:
         marks = QColor(text_on(color.name()))
-        marks.setAlpha(110)
+        marks.setAlpha(110 if entry.pattern in ("dots", "hatch") else 77)
         painter.fillRect(rect, QBrush(marks, style))
 
 

@@ -17,7 +17,7 @@ from inspector.analysis.categories import CATEGORIES
 from inspector.analysis.causes import CAUSES
 
 Theme = Literal["light", "dark"]
-Pattern = Literal["solid", "dots", "hatch"]
+Pattern = Literal["solid", "dots", "hatch", "diagonals", "lines"]
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ _CAUSE_COLOURS: dict[str, tuple[str, str, Pattern]] = {
     "allocation": ("#A8324F", "#C4506C", "solid"),
     "module load": ("#BD4A48", "#D0605C", "solid"),
     "launching": ("#CC5A3F", "#DC6E50", "solid"),
-    "os blocked": ("#D96A38", "#E67C48", "solid"),
-    "gc": ("#E47C34", "#EE8C42", "solid"),
+    "os blocked": ("#D96A38", "#E67C48", "lines"),
+    "gc": ("#E47C34", "#EE8C42", "diagonals"),
     "host code": ("#EE7733", "#F59A55", "solid"),
     "launch overhead": ("#EECC66", "#EECC66", "solid"),
     "graph internal": ("#332288", "#6C5CC8", "solid"),
@@ -122,6 +122,12 @@ def rgb(colour: str) -> tuple[int, int, int]:
 def colours(theme: Theme) -> npt.NDArray[np.uint8]:
     """(inks, 3) uint8: red, green, blue of every ink."""
     return np.array([rgb(entry.colour(theme)) for entry in INKS], np.uint8)
+
+
+def mark_on(colour: str) -> str:
+    """The colour of diagonals and lines on '#rrggbb': enough to tell neighbours apart, quiet under text."""
+    ground, mark = rgb(colour), rgb(text_on(colour))
+    return "#" + "".join(f"{round(low + (high - low) * 0.3):02X}" for low, high in zip(ground, mark, strict=True))
 
 
 def text_on(colour: str) -> str:

@@ -6,14 +6,15 @@ the column edges, so they stay exact; which ink a pixel gets is that of the colu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inspector.picture.curves import Curve, Samples
-from inspector.picture.palette import Theme, colours, rgb
+from inspector.picture.palette import Pattern, Theme, colours, rgb
 from inspector.picture.viewport import Grid, Viewport
 from inspector.trace.pyramid import Columns
 
@@ -197,15 +198,23 @@ def blend(ground: int, colour: int, alpha: npt.NDArray[np.floating]) -> Pixels:
     return np.asarray(shades[steps], np.uint32)
 
 
-def textured(
-    block: Pixels, inks: npt.NDArray[np.uint8], dotted: Sequence[int], hatched: Sequence[int], ink: int
-) -> None:
-    """Draw dots and hatching into (height, width) pixels, in place, where the ink of the column asks for them."""
+def textured(block: Pixels, inks: npt.NDArray[np.uint8], marks: Mapping[int, tuple[Pattern, int]]) -> None:
+    """Draw patterns into (height, width) pixels, in place, where the ink of the column asks for one: `marks` has the
+    pattern of an ink and the colour (0xffRRGGBB) of its dots or lines.
+    """
     height, width = block.shape
     x, y = np.arange(width)[None, :], np.arange(height)[:, None]
-    for mask, pattern in (
-        (np.isin(inks, dotted), ((x + 2 * (y // 3 % 2)) % 4 == 0) & (y % 3 == 1)),
-        (np.isin(inks, hatched), (x + y) % 5 == 0),
-    ):
-        if mask.any():
-            block[pattern & mask[None, :]] = ink
+    for ink, (pattern, colour) in marks.items():
+        columns = np.flatnonzero(inks == ink)
+        if len(columns):
+            at = _MARKED[pattern](x[:, columns], y)
+            block[:, columns] = np.where(at, np.uint32(colour), block[:, columns])
+
+
+_MARKED: Mapping[Pattern, Callable[[npt.NDArray[Any], npt.NDArray[Any]], npt.NDArray[np.bool_]]] = {
+    "solid": lambda x, y: np.zeros((len(y), x.shape[1]), np.bool_),
+    "dots": lambda x, y: ((x + 2 * (y // 3 % 2)) % 4 == 0) & (y % 3 == 1),
+    "hatch": lambda x, y: (x + y) % 5 == 0,
+    "diagonals": lambda x, y: (x - y) % 6 == 0,
+    "lines": lambda x, y: (y % 4 == 2) & (x >= 0),
+}

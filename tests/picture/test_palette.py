@@ -10,11 +10,14 @@ from inspector.analysis.busy import busy
 from inspector.analysis.categories import CATEGORIES
 from inspector.analysis.causes import CAUSES
 from inspector.picture.overview import overview
-from inspector.picture.palette import INKS, Theme, category_ink, cause_ink, colours, ink, rgb, text_on
+from inspector.picture.palette import INKS, Theme, category_ink, cause_ink, colours, ink, mark_on, rgb, text_on
 from inspector.trace.trace import Trace
 from tests.analysis.generate import traces
 
 GROUNDS: dict[Theme, str] = {"light": "#ffffff", "dark": "#1a1c1f"}
+
+
+THEMES: tuple[Theme, ...] = ("light", "dark")
 
 
 def luminance(colour: str) -> float:
@@ -29,7 +32,8 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_every_category_and_cause_has_its_ink() -> None:
-    assert [INKS[category_ink(number)].name for number in range(len(CATEGORIES))] == list(CATEGORIES)
+    # The legend may say more than the name.
+    assert [INKS[category_ink(each)].name.split(",")[0] for each in range(len(CATEGORIES))] == list(CATEGORIES)
     assert [INKS[cause_ink(number)].name for number in range(len(CAUSES))] == list(CAUSES)
     assert ink("sync") == cause_ink(CAUSES.index("sync"))
     with pytest.raises(KeyError):
@@ -68,3 +72,11 @@ def test_the_overview_adds_up_to_the_busy_time(trace: Trace) -> None:
     shown = [float((share * lengths).sum()) for share in made.share]
     assert shown == pytest.approx([figure for figure in figures if figure], rel=1e-5)
     assert ((made.share > 0) == made.touched).all()
+
+
+def test_causes_whose_colours_are_close_differ_by_pattern() -> None:
+    assert [INKS[ink(name)].pattern for name in ("host code", "gc", "os blocked")] == ["solid", "diagonals", "lines"]
+    for theme in THEMES:
+        for name in ("gc", "os blocked"):
+            colour = INKS[ink(name)].colour(theme)
+            assert 1.25 < contrast(colour, mark_on(colour)) < 3

@@ -131,9 +131,19 @@ def test_patterns_are_drawn_only_where_an_ink_asks_for_them() -> None:
     assert (INKS[dots].pattern, INKS[hatch].pattern) == ("dots", "hatch")
     block = np.full((12, 30), GROUND, np.uint32)
     inks = np.repeat(np.array([dots, hatch, 0], np.uint8), 10)
-    screen.textured(block, inks, [dots], [hatch], 0xFF000000)
+    screen.textured(block, inks, {dots: ("dots", 0xFF000000), hatch: ("hatch", 0xFF000000)})
     marked = block == 0xFF000000
     assert marked[:, :10].any()
     assert marked[:, 10:20].any()
     assert not marked[:, 20:].any()
     assert not (marked[:, :10] == marked[:, 10:20]).all()
+
+
+def test_every_pattern_differs_from_every_other() -> None:
+    seen = set()
+    for pattern in ("solid", "dots", "hatch", "diagonals", "lines"):
+        block = np.full((12, 30), GROUND, np.uint32)
+        screen.textured(block, np.zeros(30, np.uint8), {0: (pattern, 0xFF000000)})
+        assert 0 <= np.count_nonzero(block != GROUND) < block.size // 2
+        seen.add(block.tobytes())
+    assert len(seen) == 5

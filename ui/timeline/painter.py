@@ -15,7 +15,7 @@ from inspector.analysis.causes import CAUSES, Causes
 from inspector.analysis.iterations import Iterations
 from inspector.picture import screen
 from inspector.picture.labels import fit, short
-from inspector.picture.palette import INKS, ink, text_on
+from inspector.picture.palette import INKS, Pattern, ink, mark_on, text_on
 from inspector.picture.palette import Theme as Scheme
 from inspector.picture.timeline import LongEvents, Picture, TrackPicture
 from inspector.picture.tracks import Track
@@ -30,8 +30,7 @@ from ui.widgets.ruler import LEAST_PX, ticks
 Pixels = npt.NDArray[np.uint32]
 _LABEL_PX = 30
 _EDGE_PX = 5
-_DOTTED = [number for number, entry in enumerate(INKS) if entry.pattern == "dots"]
-_HATCHED = [number for number, entry in enumerate(INKS) if entry.pattern == "hatch"]
+_PATTERNED = [number for number, entry in enumerate(INKS) if entry.pattern != "solid"]
 _BUSY, _COUNTER, _BRACKET = ink("busy"), ink("counter"), ink("graph launch")
 
 
@@ -43,7 +42,7 @@ class _Colours:
     packed: npt.NDArray[np.uint32]
     surface: int
     line: int
-    pattern: int
+    marks: dict[int, tuple[Pattern, int]]
 
 
 @lru_cache(maxsize=4)
@@ -55,8 +54,14 @@ def _colours(scheme: Scheme, surface: str, line: str, pattern: str) -> _Colours:
         np.array([screen.packed(entry.colour(scheme)) for entry in INKS], np.uint32),
         screen.packed(surface),
         screen.packed(line),
-        screen.packed(pattern),
+        {number: (INKS[number].pattern, screen.packed(_mark(number, scheme, pattern))) for number in _PATTERNED},
     )
+
+
+def _mark(number: int, scheme: Scheme, neutral: str) -> str:
+    """Light greys take a neutral mark, colours one of their own."""
+    entry = INKS[number]
+    return neutral if entry.pattern in ("dots", "hatch") else mark_on(entry.colour(scheme))
 
 
 class TrackPainter:
@@ -259,8 +264,8 @@ class _Frame:
                 continue
             block[:] = line
             inks = np.where(shown.touched[first + number], shown.ink[first + number], 255)
-            if chosen is None and np.isin(inks, _DOTTED + _HATCHED).any():
-                screen.textured(block, inks, _DOTTED, _HATCHED, self.colours.pattern)
+            if chosen is None and np.isin(inks, _PATTERNED).any():
+                screen.textured(block, inks, self.colours.marks)
             self._edges(block, made.long[number])
 
     def _edges(self, block: Pixels, long: LongEvents) -> None:
