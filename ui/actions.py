@@ -100,6 +100,41 @@ ACTIONS: tuple[Action, ...] = (
     _window("copy_report", "Copy report on this trace and program", "", "window.copy_about", "Help"),
 )
 
+OTHER_WORDS: Mapping[str, str] = {
+    "open": "load file import trace",
+    "open_folder": "load directory import",
+    "export_csv": "save download table spreadsheet",
+    "export_png": "save image screenshot",
+    "export_svg": "save image vector",
+    "copy": "clipboard table",
+    "copy_picture": "clipboard image screenshot",
+    "close_trace": "start page home",
+    "quit": "exit leave",
+    "commands": "palette",
+    "side_bar": "information info properties quality notes metadata",
+    "details": "properties panel inspector",
+    "legend": "colors key meaning",
+    "float": "undock detach pop out",
+    "dark": "theme mode appearance night color scheme",
+    "system_theme": "theme mode automatic appearance",
+    "presenter": "font size larger bigger text zoom presentation",
+    "reset": "layout restore default windows docks",
+    "next_device": "gpu switch",
+    "clear": "deselect unselect none",
+    "costliest_gap": "worst largest biggest costliest",
+    "fit_all": "reset zoom full everything",
+    "back": "undo zoom previous",
+    "timeline.search": "find filter",
+    "timeline.mark": "bookmark measure flag",
+    "timeline.keep_mark": "bookmark flag note",
+    "timeline.pin": "favorite stick",
+    "timeline.collapse": "collapse expand hide",
+    "timeline.range_from_selection": "select area measure",
+    "keys": "shortcuts hotkeys keyboard help bindings",
+    "copy_report": "bug about version support",
+}
+"""What else people call an action, by its id: the command palette finds it by these too."""
+
 PRESETS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Perfetto": {},
     "Nsight": {

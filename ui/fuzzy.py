@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 _ENOUGH = 0.3
+# Less than any title that has the word, more than scattered letters.
+_OTHER = 90.0
 
 
 def score(query: str, text: str) -> float | None:
@@ -32,12 +34,18 @@ def score(query: str, text: str) -> float | None:
     return total - len(text) * 0.05
 
 
-def ranked(query: str, texts: list[str]) -> list[int]:
+def ranked(query: str, texts: list[str], others: list[str] | None = None) -> list[int]:
     """Positions of the texts that fit, the best first; equal ones in the order given.
+
+    `others`: what else people call each of them; a word of it, or its beginning, finds it too, a little later.
 
     Those that fit far worse than the best are left out: scattered letters are found in almost everything.
     """
-    found = [(fit, at) for at, text in enumerate(texts) if (fit := score(query, text)) is not None]
+    fits = [score(query, text) for text in texts]
+    for at, other in enumerate(others or ()):
+        if query.strip() and f" {query.casefold().strip()}" in f" {other.casefold()}":
+            fits[at] = max(fits[at] or 0.0, _OTHER)
+    found = [(fit, at) for at, fit in enumerate(fits) if fit is not None]
     enough = max((fit for fit, _ in found), default=0.0) * _ENOUGH
     return [at for fit, at in sorted(found, key=lambda each: (-each[0], each[1])) if fit >= enough]
 

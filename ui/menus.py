@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QMenuBar
 
-from ui.actions import ACTIONS, MENUS, Action
+from ui.actions import ACTIONS, MENUS, OTHER_WORDS, Action
 from ui.commands import Commands
 from ui.widgets.palette_box import Entry
 from ui.widgets.sheet import Line
@@ -50,7 +50,9 @@ def entries(commands: Commands) -> list[Entry]:
     """All that can be done now, for the command palette."""
 
     def entry(action: Action) -> Entry:
-        return Entry(action.title, commands.shown_keys(action), lambda: commands.run(action))
+        return Entry(
+            action.title, commands.shown_keys(action), lambda: commands.run(action), OTHER_WORDS.get(action.id, "")
+        )
 
     return [entry(action) for action in commands.available()]
 

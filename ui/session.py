@@ -81,14 +81,15 @@ class Session(QObject):
         """The span of the whole trace; empty without a trace."""
         return Window(0, max(self.trace.end_ns, 1)) if self.trace is not None else _EMPTY
 
-    @property
-    def scope(self) -> str:
-        """What figures and tables are of, in words: the device and the range; '' without a device."""
+    def scope(self) -> tuple[str, ...]:
+        """What figures and tables are of, in words, from long to short: the device and the range."""
         if self.trace is None or self.device < 0:
-            return ""
+            return ("",)
         chosen = self.selection.window
         span = "whole trace" if chosen is None else f"selected range, {units.time(chosen.length)}"
-        return f"{self.trace.device_name(self.device)}, {span}"
+        name = self.trace.device_name(self.device)
+        number = f"GPU {self.trace['devices']['number'][self.device]}"
+        return f"{name}, {span}", f"{number}, {span}", f"{number}, {span.partition(',')[0]}", number
 
     def open(self, paths: Sequence[str | os.PathLike[str]]) -> None:
         """Read `paths` (several are the ranks of one job) in the pool; the trace that is open stays until then."""

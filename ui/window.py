@@ -76,7 +76,7 @@ class MainWindow(QMainWindow):
         self.status.asked.connect(self.show_notes)
         self.setStatusBar(self.status)
         self.palette_box = PaletteBox(self.theme, self)
-        self.key_sheet = Sheet(self.theme, self, "Keys")
+        self.key_sheet = Sheet(self.theme, self, "Keys", widest=1280)
         self.legend_sheet = Sheet(self.theme, self, "Legend of colours")
         self.session.trace_changed.connect(self._trace_changed)
         self.theme.changed.connect(self._rethemed)

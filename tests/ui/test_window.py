@@ -10,13 +10,23 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QComboBox, QFileDialog, QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QApplication,
+    QComboBox,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QWidget,
+)
 
 from inspector.analysis.busy import busy
 from inspector.trace.selection import Selection, Window
 from tests.ui.user import User
 from ui.gap_table import GapList
 from ui.views.view import State
+from ui.widgets.elided import Elided
 
 
 @pytest.fixture
@@ -46,6 +56,20 @@ def test_the_first_screen_says_how_busy_why_idle_and_what_next(user: User, sampl
     assert user.session.selection.thread is not None
     assert user.session.window.start < gap < user.session.window.end
     assert user.session.window.length < trace.end_ns
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_in_a_small_window_no_figure_is_cut(user: User, sample_traces: Path, large: bool) -> None:
+    user.open(sample_traces / "planted_causes.sqlite")
+    if large:
+        user.press("F5")
+    for width in (1000, 1366, 1000):
+        user.window.resize(width, 650)
+        QApplication.processEvents()
+        figures = [each for each in user.headline.findChildren(Elided) if each.isVisible() and "%" in each.full]
+        assert [each.text() for each in figures] == [each.full for each in figures]
+        notes = [each.text() for each in user.headline.findChildren(Elided) if " idle" in each.full]
+        assert not any("…" in each for each in notes)
 
 
 def test_figures_follow_the_range_that_is_selected(user: User, sample: Path) -> None:
@@ -212,6 +236,16 @@ def test_everything_is_in_the_command_palette(user: User, sample: Path) -> None:
     user.press("Return")
     assert user.window.theme.dark != before
     assert not user.window.palette_box.isVisible()
+    for word, title in (
+        ("theme", "Dark or light"),
+        ("shortcuts", "Keys"),
+        ("save", "Export numbers"),
+        ("worst", "Longest"),
+    ):
+        user.press("Ctrl+K")
+        user.type(word)
+        assert user.window.palette_box.titles()[0].startswith(title)
+        user.press("Esc")
     user.press("Ctrl+Shift+P")
     user.type("longest idle")
     user.press("Return")

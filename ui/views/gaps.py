@@ -87,7 +87,7 @@ class Gaps(View):
         """Fill bar, table and foot."""
         self._answer = answer
         only = self.options.only
-        self.scope.set_text(self.session.scope)
+        self.scope.set_text(*self.session.scope())
         self.bar.set_parts(answer.by_cause, answer.idle_ns, only[1] if only and only[0] == "cause" else -1)
         subject = (answer.device, answer.window, self.options)
         self.table.set_content(answer.content, self.options.sort, self.options.descending, subject)
@@ -197,6 +197,7 @@ class Gaps(View):
     def _say_sums(self, answer: Answer) -> None:
         """Listed, shorter and apart sum to all idle time, to the nanosecond."""
         noun = _NOUNS[self.options.by]
+        noun = noun.removesuffix("s") if answer.listed == 1 else noun
         parts = [(f"{answer.listed:,} {noun} listed", answer.listed_ns)]
         if answer.apart_ns:
             parts.append(("other gaps", answer.apart_ns))

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QComboBox, QFrame, QGridLayout, QHBoxLayout, QPush
 
 from inspector import units
 from inspector.analysis.causes import CAUSES, EXPLANATIONS
+from inspector.picture.labels import forms
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.selection import Selection, Window
 from inspector.trace.trace import Trace
@@ -33,6 +34,9 @@ class Headline(View):
         self._figures: Figures | None = None
         self._devices = QComboBox()
         self._devices.setAccessibleName("Device")
+        # Else the longest name decides how narrow the window can be.
+        self._devices.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self._devices.setMinimumContentsLength(6)
         self._devices.activated.connect(self._device_chosen)
         self._device, self._range, self._trust = (Elided(host.theme) for _ in range(3))
         self._range.setObjectName("small")
@@ -63,16 +67,25 @@ class Headline(View):
             return
         self._figures = answer
         found, basis = answer.busy, trace.info.basis
-        selected = self.session.selection.window is not None
         length = units.time(found.span_ns)
-        self._range.set_text(f"selected range, {length}" if selected else f"{length}, first to last GPU work")
+        chosen = self.session.selection.window
+        if chosen is None:
+            said = f"{length}, first to last GPU work"
+        elif chosen.length == found.span_ns:
+            said = f"selected range, {length}"
+        else:
+            said = f"selected range, {length} of it with GPU work"
+        self._range.set_text(said, said.removesuffix(" with GPU work"), f"{length} of GPU work", length)
         self._range.setToolTip(f"{found.span.start:,} ns to {found.span.end:,} ns")
-        self._whole.setVisible(selected)
+        self._whole.setVisible(chosen is not None)
         self._say_trust(answer)
         self._busy.say(
             units.share(found.busy_ns, found.span_ns),
-            f"idle {units.time(found.idle_ns)} in {units.exact(found.gaps)} gaps"
-            + (", whole graphs counted as busy" if answer.whole_graphs else ""),
+            _from_long(
+                f"idle {units.time(found.idle_ns)}",
+                f" in {units.exact(found.gaps)} gap{'s' if found.gaps != 1 else ''}",
+                ", whole graphs counted as busy" if answer.whole_graphs else "",
+            ),
             basis,
             tip=f"busy {found.busy_ns:,} ns of {found.span_ns:,} ns, idle {found.idle_ns:,} ns\n"
             f"kernels {units.time(found.kernel_ns)}, copies {units.time(found.copy_ns)}, "
@@ -87,7 +100,7 @@ class Headline(View):
         name = CAUSES[cause.cause]
         self._cause.say(
             f"{name} {units.share(cause.total_ns, found.idle_ns)}",
-            f"{units.time(cause.total_ns)} of {units.time(found.idle_ns)} idle, {host_words(cause)}",
+            _from_long(units.time(cause.total_ns), f" of {units.time(found.idle_ns)} idle", f", {host_words(cause)}"),
             basis,
             tip=f"{cause.total_ns:,} ns of {found.idle_ns:,} ns idle"
             + (f"; {cause.host_ns:,} ns of it in {cause.host}" if cause.host else "")
@@ -96,7 +109,7 @@ class Headline(View):
         before = following.before or "the end"
         self._next.say(
             f"{units.time(following.cause_ns)} {CAUSES[following.cause]}",
-            f"in the costliest gap, before {before}",
+            (f"in the costliest gap, before {before}", *(f"before {form}" for form in forms(before)), "costliest gap"),
             basis,
             link="Show it",
             tip=f"gap of {following.span.length:,} ns from {following.span.start:,} ns, "
@@ -112,6 +125,9 @@ class Headline(View):
     def retheme(self) -> None:
         """Type sizes anew."""
         self._device.setFont(self.theme.font("strong"))
+        # The line keeps the height of its link, so that nothing below moves when a range is selected.
+        self._whole.ensurePolished()
+        self._range.setMinimumHeight(self._whole.sizeHint().height())
         for figure in (self._busy, self._cause, self._next):
             figure.retheme()
 
@@ -166,7 +182,10 @@ class Headline(View):
         self._trust.style().polish(self._trust)
         first = "kernels inside graphs are not in this file" if answer.whole_graphs else next(iter(verdict.reasons), "")
         level = {"trusted": "figures can be trusted", "partly": "partly to be trusted", "cannot say": "cannot say"}
-        self._trust.set_text(level[verdict.level] + (f": {first}" if first else ""))
+        said, short = level[verdict.level], {"trusted": "trusted", "partly": "partly trusted"}
+        full = f"{said}: {first}" if first else said
+        # A reason is worth its room even where it is cut; without one there are words to spare.
+        self._trust.set_text(full, *(() if first else (short.get(verdict.level, said),)))
         self._trust.setToolTip("\n".join([*verdict.reasons, *verdict.advice]))
 
     def _follow(self) -> None:
@@ -179,6 +198,11 @@ class Headline(View):
         self.session.select(Selection(window=window, device=found.device, gap=span.start, thread=late))
         margin = round(span.length * _MARGIN)
         self.session.look(Window(span.start - margin, span.end + margin))
+
+
+def _from_long(*parts: str) -> tuple[str, ...]:
+    """All of it, then less and less: what stands last goes first."""
+    return tuple("".join(parts[:count]) for count in range(len(parts), 0, -1))
 
 
 def host_words(found: Cause) -> str:

@@ -61,7 +61,7 @@ class Kernels(View):
     def show_answer(self, answer: KernelList) -> None:
         """Fill the table."""
         self._answer = answer
-        self.scope.set_text(self.session.scope)
+        self.scope.set_text(*self.session.scope())
         self._show()
 
     def rows_for_copy(self) -> Rows | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
@@ -20,7 +22,7 @@ class Figure(QWidget):
         self.setAccessibleName(name)
         self._label, self._basis = _line("small"), _line("small")
         self._label.setText(name)
-        self._value, self._note = Elided(theme), Elided(theme)
+        self._value, self._note = Elided(theme, "figure", "strong"), Elided(theme)
         self._note.setObjectName("muted")
         self._link = QPushButton()
         self._link.setObjectName("link")
@@ -43,17 +45,21 @@ class Figure(QWidget):
         layout.addLayout(foot)
         self.retheme()
 
-    def say(self, value: str, note: str, basis: str, link: str = "", tip: str = "") -> None:
-        """`basis` is measured, modelled or simulated; `tip` has the exact figures."""
+    def say(self, value: str, note: str | Sequence[str], basis: str, link: str = "", tip: str = "") -> None:
+        """`basis` is measured, modelled or simulated; `tip` has the exact figures.
+
+        Of several notes, the first that there is room for.
+        """
+        notes = (note,) if isinstance(note, str) else tuple(note)
         self._value.set_text(value)
-        self._note.set_text(note)
+        self._note.set_text(*notes)
         self._basis.setText(basis)
         self._link.setText(link)
         self._link.setAccessibleName(f"{self.accessibleName()}: {link}")
         self._link.setVisible(bool(link))
         for widget in (self, self._value, self._note):
             widget.setToolTip(tip)
-        self.setAccessibleDescription(f"{value}, {note} ({basis})")
+        self.setAccessibleDescription(f"{value}, {notes[0]} ({basis})")
 
     @property
     def text(self) -> str:
@@ -63,7 +69,7 @@ class Figure(QWidget):
 
     def retheme(self) -> None:
         """Type sizes anew."""
-        self._value.setFont(self._theme.font("figure"))
+        self._value.retheme()
         self._note.setFont(self._theme.font())
 
 

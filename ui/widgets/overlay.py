@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QGraphicsDropShadowEffect, Q
 
 from ui.theme import GRID, Theme
 
-_WIDEST, _TALLEST = 680, 520
+_TALLEST = 520
 
 
 class Overlay(QFrame):
@@ -17,6 +17,7 @@ class Overlay(QFrame):
     def __init__(self, theme: Theme, window: QWidget) -> None:
         super().__init__(window)
         self.theme = theme
+        self.widest = 680
         self._back: QWidget | None = None
         self.setObjectName("overlay")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -72,7 +73,7 @@ class Overlay(QFrame):
     def place(self) -> None:
         """Take the place in the window."""
         window = self.window().rect()
-        width = min(self.theme.px(_WIDEST), window.width() - 8 * GRID)
+        width = min(self.theme.px(self.widest), window.width() - 8 * GRID)
         height = min(self.wanted_height(), self.theme.px(_TALLEST), window.height() - 12 * GRID)
         self.setGeometry((window.width() - width) // 2, 6 * GRID, width, height)
 

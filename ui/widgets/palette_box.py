@@ -21,11 +21,12 @@ _MOST = 400
 
 @dataclass(frozen=True)
 class Entry:
-    """One line: what it is called, what stands at its right (a key, a path), and what it does."""
+    """One line: what it is called, what stands at its right (a key, a path), what it does, other words for it."""
 
     title: str
     note: str
     run: Callable[[], object]
+    words: str = ""
 
 
 class PaletteBox(Overlay):
@@ -80,7 +81,8 @@ class PaletteBox(Overlay):
 
     def _filter(self, text: str) -> None:
         self._model.clear()
-        for at in ranked(text, [entry.title for entry in self._entries])[:_MOST]:
+        titles = [entry.title for entry in self._entries]
+        for at in ranked(text, titles, [entry.words for entry in self._entries])[:_MOST]:
             entry = self._entries[at]
             item = QStandardItem(entry.title)
             item.setData(entry.note, _KEYS)

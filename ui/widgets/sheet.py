@@ -12,6 +12,9 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QScrollArea, QWidget
 from ui.theme import GRID, Theme
 from ui.widgets.overlay import Overlay
 
+# A column at its narrowest, and how many lines make one worth it.
+_COLUMN, _FEW = 400, 18
+
 
 @dataclass(frozen=True)
 class Line:
@@ -23,10 +26,11 @@ class Line:
 
 
 class Sheet(Overlay):
-    """Lines in two columns, scrolled with the keys."""
+    """Names and what stands beside them, in as many columns as there is room for, scrolled with the keys."""
 
-    def __init__(self, theme: Theme, window: QWidget, title: str) -> None:
+    def __init__(self, theme: Theme, window: QWidget, title: str, widest: int = 680) -> None:
         super().__init__(theme, window)
+        self.widest = widest
         self.setAccessibleName(title)
         self._title = QLabel(title)
         head = QHBoxLayout()
@@ -87,36 +91,67 @@ class _Page(QWidget):
                 swatch(painter, box, line.ink, self._theme)
                 room.setLeft(room.left() + size + px(8))
             painter.setPen(self._theme.color("muted" if heading else "text"))
-            painter.drawText(room, int(Qt.AlignmentFlag.AlignTop), line.name)
+            if line.text:
+                room.setRight(rect.left() + self._beside() - px(8))
+            painter.drawText(room, int(Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap), line.name)
             beside = QRectF(rect)
-            beside.setLeft(self._middle())
-            painter.setPen(self._theme.color("muted"))
+            beside.setLeft(rect.left() + self._beside())
             painter.drawText(beside, int(Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap), line.text)
 
-    def _middle(self) -> float:
+    def _columns(self) -> int:
+        """As many as there is room for; few lines need but one."""
+        fitting = max(int(self.width() // self._theme.px(_COLUMN)), 1)
+        return min(fitting, 3, max(len(self.lines) // _FEW, 1))
+
+    def _width(self) -> float:
+        """Of one column."""
+        count, px = self._columns(), self._theme.px
+        return max((self.width() - px(32) - (count - 1) * px(24)) / count, 1)
+
+    def _beside(self) -> float:
+        """From the left of a column to what stands beside the names."""
         metrics, px = QFontMetricsF(self._theme.font()), self._theme.px
         names = [
             metrics.horizontalAdvance(line.name) + (px(19) if line.ink >= 0 else 0) for line in self.lines if line.text
         ]
-        return px(16) + min(max(names, default=0) + px(16), self.width() * 0.6)
+        return min(max(names, default=0) + px(16), self._width() * 0.6)
 
     def _height(self) -> float:
         return QFontMetricsF(self._theme.font()).height() + self._theme.px(4)
 
     def _rects(self) -> list[QRectF]:
+        """Places of the lines, down one column and on at the top of the next."""
         metrics, px = QFontMetricsF(self._theme.font()), self._theme.px
-        y, left, right, middle = float(px(4)), px(16), self.width() - px(16), self._middle()
-        found: list[QRectF] = []
+        width, beside, count = self._width(), self._beside(), self._columns()
+
+        def tall(text: str, room: float) -> float:
+            bound = QRectF(0, 0, max(room, 1), 10_000)
+            return metrics.boundingRect(bound, int(Qt.TextFlag.TextWordWrap), text).height() + px(4)
+
+        heights = []
         for line in self.lines:
-            if not line.text and line.ink < 0 and found:
+            own = beside - px(8) - (px(19) if line.ink >= 0 else 0)
+            both = max(tall(line.name, own), tall(line.text, width - beside)) if line.text else 0
+            heights.append(max(self._height(), both))
+        limit = sum(heights) / count
+        y, column, used = float(px(4)), 0, 0.0
+        found: list[QRectF] = []
+        for at, (line, height) in enumerate(zip(self.lines, heights, strict=True)):
+            heading = not line.text and line.ink < 0
+            # No heading stands alone at the foot of a column.
+            if (
+                column < count - 1
+                and used + height + (heights[at + 1] if heading and at + 1 < len(heights) else 0)
+                > (column + 1) * limit + self._height()
+            ):
+                column, y = column + 1, float(px(4))
+            elif heading and found:
                 y += px(8)
-            bound = QRectF(middle, 0, max(right - middle, 1), 10_000)
-            tall = metrics.boundingRect(bound, int(Qt.TextFlag.TextWordWrap), line.text).height() + px(4)
-            height = max(self._height(), tall if line.text else 0)
-            found.append(QRectF(left, y, right - left, height))
+            found.append(QRectF(px(16) + column * (width + px(24)), y, width, height))
             y += height
+            used += height
         return found
 
     def _lay_out(self) -> None:
-        rects = self._rects()
-        self.setMinimumHeight(int(rects[-1].bottom() if rects else 0) + self._theme.px(8))
+        bottom = max((rect.bottom() for rect in self._rects()), default=0)
+        self.setMinimumHeight(int(bottom) + self._theme.px(8))
