@@ -78,6 +78,20 @@ def test_after_the_jump_the_user_may_scroll_away(user: User, traces: Path) -> No
     assert after.index("stream 0/process 6100/7") == after.index("idle 0") + 1
 
 
+def test_in_presenter_size_the_strip_goes_before_the_details(user: User, traces: Path) -> None:
+    user.window.resize(1000, 650)
+    user.open(traces / "two_processes.sqlite")
+    user.press("F5")
+    view = timeline(user)
+    user.press("Alt+D")
+    user.press("Alt+G")
+    assert in_sight(view, strip_of(view))
+    assert strip_of(view) == "idle 1"
+    user.press("F5")
+    assert in_sight(view, strip_of(view))
+    assert view.panel.isVisible()
+
+
 def test_a_gap_of_a_folded_device_unfolds_it(user: User, traces: Path) -> None:
     user.open(traces / "two_processes.sqlite")
     view = timeline(user)

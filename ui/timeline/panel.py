@@ -19,6 +19,7 @@ from ui.theme import GRID, Theme
 
 HEIGHT = 168
 _ROOM_FOR_HINT = 560
+_LEAST = 48
 _LEFT = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine)
 _WRAPPED = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap)
 # Facts that are sentences: they have no label and stand above the others.
@@ -47,14 +48,17 @@ class Panel(QWidget):
         """High enough for what it shows, no higher than its share of the room; a line while it shows nothing."""
         return QSize(600, min(self._theme.px(HEIGHT), self._most) if self._shown is not None else self._theme.px(28))
 
-    def set_room(self, height: int) -> None:
-        """Take no more than a share of a view of that height, and nothing for a hint where there is little."""
-        self._most = max(height * 2 // 5, self._theme.px(88))
+    def set_room(self, height: int, needed: int) -> None:
+        """Take no more than a share of a view of that height, of which others need so much first, and nothing for a
+        hint where there is little.
+        """
+        self._most = min(max(height * 2 // 5, self._theme.px(88)), height - needed)
         self._hint = height >= self._theme.px(_ROOM_FOR_HINT)
         self._shape()
 
     def _shape(self) -> None:
-        self.setVisible(self._wanted and (self._shown is not None or self._hint))
+        fits = self._most >= self._theme.px(_LEAST)
+        self.setVisible(self._wanted and ((self._shown is not None and fits) or self._hint))
         self.updateGeometry()
 
     def toggle(self) -> None:

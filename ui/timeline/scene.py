@@ -18,6 +18,8 @@ from ui.timeline.layout import Layout, Row, lane_spans
 
 RULER_HEIGHT = 26
 HEADER_WIDTH = 216
+# Ruler, the strip that tells why a device was idle, and the calls of the thread that was late.
+LEAST_HEIGHT = RULER_HEIGHT + 64
 _NEAR_PX = 3.0
 
 

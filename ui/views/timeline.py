@@ -36,6 +36,7 @@ from ui.timeline.panel import HEIGHT as PANEL_HEIGHT
 from ui.timeline.panel import Panel
 from ui.timeline.records import records
 from ui.timeline.resolve import device_of, gap_tracks, late_thread, record, resolve
+from ui.timeline.scene import LEAST_HEIGHT
 from ui.timeline.searchbar import SearchBar
 from ui.timeline.tip import tip
 from ui.views.view import Host, Need
@@ -316,7 +317,10 @@ class Timeline(Commands):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The panel keeps to its share."""
         super().resizeEvent(event)
-        self.panel.set_room(self.height())
+        self._share_room()
+
+    def _share_room(self) -> None:
+        self.panel.set_room(self.height(), self.overview.sizeHint().height() + self.theme.px(LEAST_HEIGHT))
 
     def _resized(self) -> None:
         self._lay_out()
@@ -368,7 +372,9 @@ class Timeline(Commands):
 
     def retheme(self) -> None:
         """Colours, type and heights."""
+        self._share_room()
         self._lay_out()
+        self._keep_gap_in_view()
         self.canvas.update()
 
     def rows_for_copy(self) -> Rows | None:
