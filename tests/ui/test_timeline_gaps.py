@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QApplication
 
-from inspector.trace.selection import Window
+from inspector.analysis.causes import LAUNCH_OVERHEAD, Causes
+from inspector.picture.details import details
+from inspector.picture.timeline import Hit
+from inspector.picture.tracks import Tracks
+from inspector.trace.selection import NOTHING, Window
 from tests.ui.user import User
+from ui.timeline.tip import tip
 from ui.views.timeline import Timeline
 
 # What the offscreen platform says of itself.
@@ -110,3 +118,28 @@ def test_another_trace_starts_at_the_top(user: User, traces: Path) -> None:
     assert view.canvas.scene.scroll == 0
     user.click("Show it")
     assert in_sight(view, strip_of(view))
+
+
+def test_choosing_a_range_moves_nothing(user: User, traces: Path) -> None:
+    user.open(traces / "two_processes.sqlite")
+    view = timeline(user)
+    before = view.canvas.mapTo(user.window, QPoint(0, 0))
+    user.session.select(NOTHING.but(window=Window(1000, 5_000_000)))
+    QApplication.processEvents()
+    assert user.sees("Whole trace")
+    assert view.canvas.mapTo(user.window, QPoint(0, 0)) == before
+
+
+def test_the_host_is_told_only_where_it_was_the_reason(user: User, traces: Path) -> None:
+    user.open(traces / "planted_causes.sqlite")
+    view, trace = timeline(user), user.session.trace
+    assert trace is not None
+    slices = trace.index(Causes).devices[0]
+    track = next(each for each in trace.index(Tracks).tracks if each.kind == "causes")
+    view.canvas.grab()
+    for cause in np.unique(slices.cause).tolist():
+        row = int(np.flatnonzero(slices.cause == cause)[0])
+        told = dict(tip(trace, Hit(track, 0, "causes", row, int(slices.start[row]), int(slices.end[row]), 0)))
+        facts = {fact.label for fact in details(trace, "causes", row, 0).facts}
+        wanted = cause <= LAUNCH_OVERHEAD and int(slices.thread[row]) >= 0
+        assert ("host" in told) == ("host" in facts) == wanted
