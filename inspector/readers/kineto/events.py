@@ -19,6 +19,7 @@ from inspector.readers.kineto.repair import EATEN, TOKENS, repaired, repairs
 
 _MAX_HEAD = 64 << 20
 _MAX_EVENT = 64 << 20
+_MANY = 100
 # The least text that is tried at once before its events are taken one by one.
 _LEAST = 1 << 16
 
@@ -232,12 +233,13 @@ class EventReader:
 
     def _one(self) -> tuple[Event | None, bytes] | None:
         """The event in front and its text, (None, b'') where it had to be given up; None where the text ends in it."""
-        ends: list[int] = []
         while True:
             between = _BETWEEN.search(self._buffer, self._at)
             if between and (event := one_event(self._buffer[self._at : between.end()])):
                 return self._taken(event, between.end())
-            ends = [end for end in (self._closing(), between.end() if between else 0) if end]
+            # In a text that is faulty all over, not every fault is worth a look at all that follows.
+            reach = _MAX_EVENT if self.losses.invalid < _MANY else _LEAST
+            ends = [end for end in (_closing(self._buffer, self._at, reach), between.end() if between else 0) if end]
             if ends or self._ended or self._left() > _MAX_EVENT:
                 break
             self._fill(self._left() + BLOCK_BYTES)
@@ -250,7 +252,7 @@ class EventReader:
                     self.losses.count("encoding" if encoding else "repaired", self._place())
                     self._at = end
                     return event, text
-        if closed := self._with_closed_string():
+        if not between and (closed := self._with_closed_string()):
             return closed
         if not ends:
             return None
@@ -270,16 +272,13 @@ class EventReader:
         if not match:
             return None
         rest = rest[: match.start()] + b"\\" + rest[match.start() :]
-        end = _closing(rest, 0)
+        end = _closing(rest, 0, _MAX_EVENT)
         event = one_event(rest[:end]) if end else None
         if event is None:
             return None
         self.losses.count("repaired", self._place())
         self._at += end - 1
         return event, rest[:end]
-
-    def _closing(self) -> int:
-        return _closing(self._buffer, self._at)
 
     def _resync(self) -> bool:
         """Skip what is no event; False where no event follows."""
@@ -291,10 +290,10 @@ class EventReader:
         return True
 
 
-def _closing(text: bytes, start: int) -> int:
-    """Where the object that begins at `start` ends by its brackets, 0 where it does not."""
+def _closing(text: bytes, start: int, reach: int) -> int:
+    """Where the object that begins at `start` ends by its brackets, 0 where it does not within `reach` bytes."""
     depth = 0
-    for match in TOKENS.finditer(text, start, start + _MAX_EVENT):
+    for match in TOKENS.finditer(text, start, start + reach):
         token = match[0]
         if token == b'"':
             return 0

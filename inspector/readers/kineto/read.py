@@ -219,7 +219,7 @@ def read(path: Path, report: Report) -> Trace:
         )
     header = events.header
     reading.finish(header)
-    _note_losses(reading.builder, events)
+    _note_losses(reading.builder, events, text.broken)
     simulated = "SIMULATED" in header or "simulated" in header
     if simulated:
         reading.builder.quality.add("simulated", str(header.get("SIMULATED", "the file says so")))
@@ -239,7 +239,7 @@ def read(path: Path, report: Report) -> Trace:
     return reading.builder.build(info)
 
 
-def _note_losses(builder: Builder, events: EventReader) -> None:
+def _note_losses(builder: Builder, events: EventReader, broken: str) -> None:
     losses = events.losses
     for code, text in (
         ("repaired", "events whose text was not valid JSON, read after a repair"),
@@ -251,6 +251,8 @@ def _note_losses(builder: Builder, events: EventReader) -> None:
             builder.quality.add(code, text, count, losses.first.get(code, ""))
     if losses.truncated:
         builder.quality.add("truncated", losses.truncated, 1, losses.first["truncated"])
+    elif broken:
+        builder.quality.add("invalid", f"{broken}, yet its event list is complete")
 
 
 def _missing(reading: _Reading) -> dict[str, str]:
