@@ -25,3 +25,10 @@ def test_what_was_meant_comes_first() -> None:
     assert titles[ranked("OT", titles)[0]] == "Open trace…"
     assert ranked("", titles) == [0, 1, 2, 3, 4]
     assert ranked("xyz", titles) == []
+
+
+def test_other_words_find_it_too_after_titles_that_have_the_word() -> None:
+    titles = ["Dark or light", "Theme of the day", "Quit"]
+    assert ranked("theme", titles, ["theme mode", "", "exit"]) == [1, 0]
+    assert ranked("exi", titles, ["theme mode", "", "exit"]) == [2]
+    assert ranked("ode", titles, ["theme mode", "", "exit"]) == []

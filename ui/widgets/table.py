@@ -262,7 +262,8 @@ class TableView(QTableView):
 
     def _set_widths(self) -> None:
         unit = self.fontMetrics().averageCharWidth()
-        widths = [column.width * unit + self._theme.px(16) for column in self._columns]
+        least = self.horizontalHeader().minimumSectionSize()
+        widths = [max(column.width * unit + self._theme.px(16), least) for column in self._columns]
         spare = max(self.viewport().width() - sum(widths), 0)
         names = sum(column.width for column in self._columns if column.is_name)
         self._setting = True
