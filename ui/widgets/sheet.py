@@ -13,7 +13,7 @@ from ui.theme import GRID, Theme
 from ui.widgets.overlay import Overlay
 
 # A column at its narrowest, and how many lines make one worth it.
-_COLUMN, _FEW = 400, 18
+_COLUMN, _FEW = 360, 18
 
 
 @dataclass(frozen=True)
