@@ -24,6 +24,7 @@ OTHER = RANGE_KINDS.index("other")
 KINETO_RANGES = frozenset(_KINDS)
 Chunk = dict[str, Array]
 _NAME, _PLACE = attrgetter("name"), attrgetter("pid", "tid")
+_TS, _DUR = attrgetter("ts"), attrgetter("dur")
 
 
 class _Threads(dict[tuple[Scalar, Scalar], int]):
@@ -80,13 +81,13 @@ class Host:
 
     def starts(self, events: Sequence[Event]) -> tuple[Int, Array]:
         """Times of events, ns, and which have none that can be read."""
-        times = exact_ns([bytes(event.ts) for event in events])
+        times = exact_ns(list(map(bytes, map(_TS, events))))
         self._rounded += times.rounded
         return times.ns, times.unreadable
 
     def ends(self, events: Sequence[Event], starts: Int) -> Int:
         """Ends of complete events, ns."""
-        texts = [bytes(event.dur) for event in events]
+        texts = list(map(bytes, map(_DUR, events)))
         lengths = exact_ns(texts)
         self._rounded += lengths.rounded
         self._without_length += int(np.count_nonzero(lengths.unreadable))

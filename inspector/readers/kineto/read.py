@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ _WORK = {
     "memset": "memsets",
     "cuda_sync": "syncs",
 }
+_KEY = attrgetter("ph", "cat")
 _CALLS = ("_runtime", "_driver")
 _IGNORED = {
     "gpu_user_annotation": "annotations that the profiler drew on device rows: host ranges once more, no work",
@@ -64,8 +66,8 @@ class _Reading:
     def take(self, events: Sequence[Event]) -> None:
         """Sort the events of a chunk by what they are and add them."""
         groups: dict[tuple[str, Scalar], list[Event]] = defaultdict(list)
-        for event in events:
-            groups[event.ph, event.cat].append(event)
+        for key, event in zip(map(_KEY, events), events, strict=True):
+            groups[key].append(event)
         self.rows += len(events)
         if not HALVES.isdisjoint(phase for phase, _ in groups):
             # Begins and ends at one time stay in the order of the file.
