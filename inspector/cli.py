@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from inspector import __version__
 from inspector.commands import COMMANDS, command
@@ -31,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; the exit code of the contract."""
+    _prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or (given[0] not in COMMANDS and not given[0].startswith("-")):
         given.insert(0, "window")
@@ -43,8 +46,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except BrokenPipeError:
         # The reader of our output (head, a pager) has seen enough; what is buffered must not complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:
+        # Reading has errors of its own; what is left is writing: a full disk behind the output.
+        sys.stderr.write(f"inflight: cannot write the output: {error.strerror or error}. Make room and run it again\n")
+        _drop_output()
+        return 3
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _prepare_streams() -> None:
+    """Where an output is closed, write to nowhere; what a terminal's character set lacks is written as an escape."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, io.StringIO())
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """What is still buffered must not complain once more when the program ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

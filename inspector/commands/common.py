@@ -90,7 +90,7 @@ def devices_of(args: argparse.Namespace, trace: Trace) -> list[int]:
 
 def print_json(value: dict[str, Any]) -> None:
     """One JSON object on stdout."""
-    json.dump(value, sys.stdout, ensure_ascii=False, separators=(",", ":"))
+    json.dump(value, sys.stdout, separators=(",", ":"))
     sys.stdout.write("\n")
 
 

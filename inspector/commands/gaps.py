@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -26,13 +27,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_trace(parser, ("text", "json", "csv"))
     common.add_part(parser)
     parser.add_argument(
-        "--min-us", type=float, default=0.0, metavar="X", help="list gaps of at least X µs; shorter ones as one sum"
+        "--min-us", type=_micros, default=0.0, metavar="X", help="list gaps of at least X µs; shorter ones as one sum"
     )
     parser.add_argument(
         "--by",
         choices=("gap", "cause", "host", "kernel", "iteration", "class"),
         help="one row per gap (default of json and csv), or idle added up (text: by cause); class: the three of HTA",
     )
+
+
+def _micros(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value) or value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is no length")
+    return value
 
 
 def run(args: argparse.Namespace) -> int:
@@ -127,7 +135,7 @@ def _gaps_json(listed: _Listed) -> None:
     write = sys.stdout.write
     write('{"schema":"inflight.gaps/1","device_idle_ns":' + json.dumps(listed.idle()) + ',"gaps":[')
     for count, gap in enumerate(listed):
-        write(("," if count else "") + "\n" + json.dumps(gap, ensure_ascii=False, separators=(",", ":")))
+        write(("," if count else "") + "\n" + json.dumps(gap, separators=(",", ":")))
     write(f'],"shorter":{{"count":{listed.shorter_count},"total_ns":{listed.shorter_ns}}}}}\n')
 
 

@@ -29,6 +29,8 @@ def readers() -> list[Reader]:
 
 def reader_of(path: Path) -> Reader:
     """The reader that is surest of `path`; raises Unreadable when none is."""
+    if path.exists() and not path.is_dir() and not path.is_file():
+        raise Unreadable(f"{path} is not a file", "a trace is read at several places at once", "save it to a file")
     try:
         if path.is_dir():
             head = b""
@@ -61,7 +63,14 @@ def open_trace(*paths: str | os.PathLike[str], report: Report = silent) -> Trace
 
 
 def _open_one(path: Path, report: Report) -> Trace:
-    return reader_of(path).read(path, report)
+    try:
+        return reader_of(path).read(path, report)
+    except OverflowError as error:
+        raise Unreadable(
+            f"cannot read {path}", f"a number in it is out of range ({error})", "export it again"
+        ) from error
+    except MemoryError as error:
+        raise Unreadable(f"cannot read {path}", "not enough memory", "export a shorter range") from error
 
 
 def suffixes() -> Sequence[str]:

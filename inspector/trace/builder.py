@@ -220,6 +220,8 @@ class Builder:
                 kept = int(np.count_nonzero(early & ~wrong))
                 if kept:
                     self.quality.add("outside", f"{name}: began before the session", kept)
+        # As floats, since a difference of two hostile numbers may not fit.
+        wrong |= end.astype(np.float64) - start > _FAR_NS
         if int(start.max()) - int(start.min()) > _FAR_NS:
             middle = np.int64(np.partition(start, len(start) // 2)[len(start) // 2])
             wrong |= (start < middle - _FAR_NS) | (start > middle + _FAR_NS)
