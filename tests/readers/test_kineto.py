@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import zipfile
-from decimal import ROUND_FLOOR, Decimal
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +78,8 @@ def test_times_are_exact(values: list[Decimal]) -> None:
     texts = [format(value, "f") if len(format(value, "f")) < 60 else str(value) for value in values]
     found, rounded, unreadable = exact_ns([text.encode() for text in texts])
     assert not unreadable.any()
-    exact = [Decimal(text) * 1000 for text in texts]
-    assert found.tolist() == [int((x + Decimal("0.5")).to_integral_value(ROUND_FLOOR)) for x in exact]
+    exact = [Fraction(text) * 1000 for text in texts]
+    assert found.tolist() == [floor(x + Fraction(1, 2)) for x in exact]
     assert rounded == sum(int(ns) != x for ns, x in zip(found.tolist(), exact, strict=True))
 
 

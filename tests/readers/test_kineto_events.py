@@ -255,3 +255,24 @@ def test_what_stands_after_the_list_is_read_as_what_stands_before(tmp_path: Path
     assert infos[0] == infos[1]
     assert infos[0][1:] == ("GPU 0 · NVIDIA H200", [10**11], [4])
     assert infos[0][0].start_epoch_ns == 1_700_000_000_000_010_000
+
+
+def test_what_the_profiler_said_of_itself(tmp_path: Path) -> None:
+    said = "{}:2024-02-08 10:38:45 948300:948300 CuptiActivityProfiler.cpp:835] {}".format
+    overhead = {"ph": "X", "cat": "overhead", "name": "Activity Buffer Request", "ts": 11, "dur": 3, "tid": 0}
+    events = [call(9, 10, 1), {**overhead, "pid": -1}, {**overhead, "pid": 9, "tid": 1}]
+    trace = opened(
+        tmp_path,
+        events,
+        INFO=[said("INFO", "Enabling GPU tracing")],
+        WARNING=[said("WARNING", "Some of it was dropped"), said("WARNING", "slow")],
+        ERROR="not a list",
+        displayTimeUnit="ns",
+    )
+    assert [(note.code, note.text) for note in trace.quality.notes] == [
+        ("profiler-loss", "the profiler said: Some of it was dropped"),
+        ("profiler", "the profiler said: slow"),
+    ]
+    assert sorted(trace["overheads"]["thread"].tolist()) == [-1, 0]
+    assert trace["processes"]["pid"].tolist() == [9]
+    assert trace.info.details["display unit"] == "ns"

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from inspector.readers.kineto.numbers import integer
+
+# "WARNING:2024-02-08 10:38:45 948300:948300 CuptiActivityProfiler.cpp:835] " before what was said.
+_LOGGED_BY = re.compile(r"^[A-Z]+:\S+ \S+ \d+:\d+ (?:\S+\] )?")
+_LOSS = re.compile(r"drop|lost|overflow|out of memory", re.IGNORECASE)
 
 
 def properties(header: dict[str, Any]) -> dict[int, dict[str, Any]]:
@@ -30,6 +36,15 @@ def producer(header: dict[str, Any], is_kineto: bool) -> str:
     return "PyTorch profiler" + (f" ({', '.join(known)})" if known else "")
 
 
+def messages(header: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """(code of a quality note, words) of each warning and error that the profiler logged."""
+    for level in ("WARNING", "ERROR"):
+        lines = header.get(level)
+        for line in lines if isinstance(lines, list) else ():
+            text = _LOGGED_BY.sub("", str(line))
+            yield "profiler-loss" if _LOSS.search(text) else "profiler", f"the profiler said: {text}"
+
+
 def details(header: dict[str, Any]) -> dict[str, str]:
     """What the file says of its recording; never paths, host or user names."""
     wanted = {
@@ -39,6 +54,7 @@ def details(header: dict[str, Any]) -> dict[str, str]:
         "stacks": header.get("with_stack"),
         "shapes": header.get("record_shapes"),
         "memory": header.get("profile_memory"),
+        "display unit": header.get("displayTimeUnit"),
         "backend": distributed(header).get("backend"),
         "rank": distributed(header).get("rank"),
         "world size": distributed(header).get("world_size"),

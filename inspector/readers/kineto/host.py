@@ -143,12 +143,12 @@ class Host:
         )
 
     def overheads(self, events: Sequence[Event], start: Int) -> None:
-        """What the profiler took for itself."""
+        """What the profiler took for itself; under process -1 it does not say where."""
         self._builder.add(
             "overheads",
             start=start,
             end=self.ends(events, start),
-            thread=self.thread_rows(events),
+            thread=[-1 if event.pid == -1 else self.threads[event.pid, event.tid] for event in events],
             name=self.names(events),
         )
 

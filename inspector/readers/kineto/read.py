@@ -144,6 +144,8 @@ class _Reading:
         self.arrows.finish()
         for text, count in self._ignored.items():
             self.builder.quality.add("ignored", text, count)
+        for code, text in told.messages(header):
+            self.builder.quality.add(code, text)
         self._names(header)
 
     def _add_at_zero(self) -> None:
