@@ -366,3 +366,19 @@ def test_a_long_name_that_is_cut_off_takes_no_time(tmp_path: Path) -> None:
     text = json.dumps({"traceEvents": listed})
     trace = opened(tmp_path, text[: len(text) - 100_000])
     assert [name for name, *_ in kernels(trace)] == ["k0", "k1", "k2", "k3"]
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_damaged_zip_is_said(packing: int, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.zip"
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        archive.writestr("trace.json", json.dumps({"traceEvents": events(2000)}))
+    packed = bytearray(path.read_bytes())
+    for at in range(200, 260):
+        packed[at] ^= 0x5A
+    path.write_bytes(packed)
+    try:
+        trace = open_trace(path)
+    except Unreadable:
+        return
+    assert trace.quality.count("truncated") + trace.quality.count("invalid") > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ BLOCK_BYTES = 4 << 20
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _GZIP_WINDOW = 31
 # What the zip module raises on damage, passwords and odd ways of packing.
-_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError)
+_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, lzma.LZMAError)
 _PACKED_BYTES = 1 << 18
 # Enough to see what a text is, however well it is packed.
 _PACKED_HEAD = 1 << 12
