@@ -69,9 +69,6 @@ find_missing() {
         name="$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
         missing="$missing $name" missing_names="$missing_names $name"
     fi
-    if [ "${want_screen:-no}" = yes ] && ! command -v Xvfb >/dev/null; then
-        missing="$missing xvfb" missing_names="$missing_names Xvfb"
-    fi
 }
 
 can_make_venv() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
