@@ -129,6 +129,8 @@ def _from_ranges(trace: Trace, source: str, spellings: tuple[int, ...]) -> Itera
         return None
     rows = np.flatnonzero(np.isin(ranges["name"], list(matches)) & (ranges["thread"] >= 0))
     rows = _host_side(trace, rows)
+    if not len(rows):
+        return None
     threads = ranges["thread"][rows]
     start, end, number, host = [], [], [], []
     owner, context, generation = [], [], []

@@ -28,6 +28,7 @@ def find_period(names: npt.NDArray[Any]) -> tuple[Int, float]:
     none = np.empty(0, np.int64)
     if size < 2 * _MIN_REPEATS:
         return none, 0.0
+    names = names + 1  # kernels without a name (-1) are one name too
     count = np.bincount(names)
     candidates = np.flatnonzero((count >= _MIN_REPEATS) & (count <= size // 2))
     candidates = candidates[np.argsort(count[candidates], kind="stable")][:_MAX_CANDIDATES]

@@ -102,3 +102,12 @@ def test_a_repeated_pattern_is_found_whole(pattern: list[int], times: int, befor
 def test_random_kernels_are_not_called_iterations() -> None:
     names = np.random.default_rng(1).integers(0, 40, 4000)
     assert find_period(names)[1] < 0.8
+
+
+def test_kernels_without_a_name_and_steps_without_a_thread() -> None:
+    first, confidence = find_period(np.array([-1, 2, 3] * 5))
+    assert (first.tolist(), confidence) == ([0, 3, 6, 9, 12], 1.0)
+    builder = Builder()
+    name = builder.names.add("ProfilerStep#1")
+    builder.add("ranges", start=[0], end=[5], thread=-1, name=name, kind=0, domain=-1)
+    assert builder.build(TraceInfo(paths=("x",), kind="test")).index(Iterations).source == "none"
