@@ -157,7 +157,8 @@ def _add_threads(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
     total = sum(counts.values(), np.zeros(size, np.int64))
     lone = np.flatnonzero(trace["series"]["device"] < 0)
     # In the order of ranks, those that launch work before those that do not.
-    launching = np.bincount(threads["process"], weights=counts["host_calls"], minlength=len(processes)) > 0
+    known = threads["process"] >= 0
+    launching = np.bincount(threads["process"][known], counts["host_calls"][known], len(processes)) > 0
     for process in np.lexsort((processes["pid"], ~launching, processes["rank"])).tolist():
         group = _process(trace, process)
         mine = np.flatnonzero((threads["process"] == process) & (total > 0)) if size else np.empty(0, np.int64)
