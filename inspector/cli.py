@@ -49,8 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_output()
         return 0
     except OSError as error:
-        # Reading has errors of its own; what is left is writing: a full disk behind the output.
-        sys.stderr.write(f"inflight: cannot write the output: {error.strerror or error}. Make room and run it again\n")
+        # Most of reading has errors of its own. Without a file name it was the output: a full disk behind it.
+        why = error.strerror or str(error)
+        if error.filename is not None:
+            sys.stderr.write(f"inflight: cannot read {error.filename}: {why}. Check the path\n")
+        else:
+            sys.stderr.write(f"inflight: cannot write the output: {why}. Make room and run it again\n")
         _drop_output()
         return 3
     except KeyboardInterrupt:

@@ -92,8 +92,11 @@ def _wrong_records(trace: Trace, device: int, found: _Findings) -> None:
             rows = mine & (wrong["reason"] == code) & (wrong["table"] == list(SCHEMAS).index(table))
             count = int(np.count_nonzero(rows))
             if count:
-                claimed = int((wrong["end"] - wrong["start"])[rows].sum())
-                found.partly(f"{count:,} {table} left out: {reason} (they claimed {claimed:,} ns)", "")
+                # As Python's integers: what wrong time stamps claim need not fit into 64 bits.
+                spans = zip(wrong["start"][rows].tolist(), wrong["end"][rows].tolist(), strict=True)
+                claimed = sum(max(end - start, 0) for start, end in spans)
+                claim = f" (they claimed {claimed:,} ns)" if claimed else ""
+                found.partly(f"{count:,} {table} left out: {reason}{claim}", "")
 
 
 def _launches(trace: Trace, device: int, found: _Findings) -> None:

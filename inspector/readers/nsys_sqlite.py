@@ -53,7 +53,7 @@ def read(path: Path, report: Report) -> Trace:
 
 
 def _uri(path: Path) -> str:
-    uri = f"file:{quote(os.fspath(path.absolute()))}?mode=ro"
+    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
     # Without a write-ahead log nobody is writing: no lock is needed, and no file appears beside this one.
     wal = path.with_name(path.name + "-wal")
     return uri if wal.exists() and wal.stat().st_size else uri + "&immutable=1"
@@ -134,7 +134,9 @@ class SqliteSource:
         try:
             # One query for both would read the whole table.
             low, high = (
-                self._one(table, f"SELECT {which}(rowid) FROM {_quoted(table)}", sqlite3.OperationalError)
+                self._one(
+                    table, f"SELECT {which}({self._row_id(table)}) FROM {_quoted(table)}", sqlite3.OperationalError
+                )
                 for which in ("min", "max")
             )
         except sqlite3.OperationalError:
@@ -144,6 +146,11 @@ class SqliteSource:
         # Row ids may be far apart, and to count the rows would read the whole table once more.
         step = max(_PART_ROWS, -(-(high - low + 1) // _MOST_PARTS))
         return [(at, min(at + step - 1, high)) for at in range(low, high + 1, step)]
+
+    def _row_id(self, table: str) -> str:
+        """A name of the row id that no column of the table has taken."""
+        taken = {column.lower() for column in self._types[table]}
+        return next((name for name in ("rowid", "_rowid_", "oid") if name not in taken), "rowid")
 
     def batches(
         self,
@@ -161,7 +168,7 @@ class SqliteSource:
         query = f"SELECT {', '.join(_selected(column, types[column]) for column in wanted)} FROM {_quoted(table)}"
         conditions = []
         if part is not None:
-            conditions.append(f"rowid BETWEEN {part[0]} AND {part[1]}")
+            conditions.append(f"{self._row_id(table)} BETWEEN {part[0]} AND {part[1]}")
         if where:
             conditions.append(f"{_quoted(where[0])} IN ({', '.join(map(str, where[1]))})")
         if conditions:

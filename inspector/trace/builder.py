@@ -20,6 +20,7 @@ from inspector.trace.trace import Trace, TraceInfo
 
 # Nobody records for this long: a record so far from the middle one was stamped by another clock.
 _FAR_NS = 86_400 * 10**9
+_LAST_EPOCH_NS = 2**61
 # Nodes of one graph launch that may lie between a kernel and those that contradict its end.
 _LOOK_AHEAD = 256
 _REVERSED, _OUTSIDE, _UNSTAMPED, _CONTRADICTED = range(4)
@@ -178,6 +179,9 @@ class Builder:
                 elif column.unit == "ns":
                     values -= origin
         epoch = None if info.start_epoch_ns is None else info.start_epoch_ns + origin
+        if epoch is not None and not 0 <= epoch < _LAST_EPOCH_NS:
+            self.quality.add("clock", "the wall clock of the file is out of all bounds, so it is not used")
+            epoch = None
         info = replace(info, origin_ns=origin, duration_ns=last - origin, start_epoch_ns=epoch)
         return Trace(info, {name: Table(name, columns) for name, columns in tables.items()}, self.names, self.quality)
 

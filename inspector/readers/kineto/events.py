@@ -23,7 +23,11 @@ _MANY = 100
 # The least text that is tried at once before its events are taken one by one.
 _LEAST = 1 << 16
 
-_BETWEEN = re.compile(rb'\}(?=\s*,\s*\{\s*"(?:ph|name|cat|pid|tid|ts|id|args|s|dur|bp)"\s*:)')
+# Any key of the Chrome format may come first in an event.
+_KEYS = (
+    rb"ph|name|cat|pid|tid|ts|id|args|s|dur|bp|tts|tdur|cname|sf|esf|stack|estack|scope|bind_id|flow_in|flow_out|id2"
+)
+_BETWEEN = re.compile(rb'\}(?=\s*,\s*\{\s*"(?:' + _KEYS + rb')"\s*:)')
 _SEPARATORS = re.compile(rb"[\s,]*")
 _PHASE = attrgetter("ph")
 _START = re.compile(rb'"traceEvents"\s*:\s*\[')
