@@ -8,47 +8,26 @@ another table holds its row numbers (`kernels.stream` is a row of `streams`), on
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from inspector.trace.column import NEVER, Column, TableSchema
+from inspector.trace.engine_tables import ENGINE_TABLES, PAGE_EVENTS, PHASES, PROBE_STATES, TOKEN_KINDS
+
+__all__ = [
+    "NEVER",
+    "PAGE_EVENTS",
+    "PHASES",
+    "PROBE_STATES",
+    "RANGE_KINDS",
+    "REJECTIONS",
+    "SCHEMAS",
+    "TABLES",
+    "TOKEN_KINDS",
+    "WORK_TABLES",
+    "Column",
+    "TableSchema",
+]
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column: numpy `dtype`, `unit` (empty for ids), what it means.
-
-    `optional` ones may be absent from a table. `refers` is "names" or the table whose rows the column holds. In a time
-    column that `may_be_never`, NEVER stands where there is no time. Values are in [0, `below`) where that is given.
-    `unknown` stands where a file does not say.
-    """
-
-    name: str
-    dtype: str
-    unit: str
-    meaning: str
-    optional: bool = False
-    refers: str = ""
-    may_be_never: bool = False
-    below: int = 0
-    unknown: float = 0
-
-
-@dataclass(frozen=True)
-class TableSchema:
-    """One table: its columns, and the column by which its rows are sorted (ascending, stable) where there is one."""
-
-    name: str
-    meaning: str
-    columns: tuple[Column, ...]
-    sorted_by: str | None = None
-
-    def column(self, name: str) -> Column:
-        """The column of that name; KeyError when the schema has none."""
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise KeyError(f"{self.name}.{name}")
-
-
-NEVER = -(2**63)
 RANGE_KINDS: tuple[str, ...] = ("nvtx", "nvtx start/end", "annotation", "operator", "python", "other")
 REJECTIONS: tuple[str, ...] = ("ends before it starts", "outside the session", "no time stamp", "end contradicted")
 
@@ -61,6 +40,7 @@ _CORRELATION = Column("correlation", "int64", "", "links work to its launch call
 _NODE = Column("graph_node", "int64", "", "CUDA graph node that ran; 0 not from a graph", optional=True)
 _CONTEXT = Column("context", "int32", "", "CUDA context number", optional=True)
 _BYTES = Column("bytes", "int64", "bytes", "bytes moved or set; -1 unknown")
+
 
 _RECORDS: tuple[TableSchema, ...] = (
     TableSchema(
@@ -286,64 +266,7 @@ _RECORDS: tuple[TableSchema, ...] = (
         ),
         "time",
     ),
-    TableSchema(
-        "iterations",
-        "engine iterations as the engine recorded them",
-        (
-            _START,
-            _END,
-            Column("process", "int32", "", "row of processes; -1 unknown", refers="processes"),
-            Column("iteration", "int64", "", "the engine's own number"),
-            Column("context_requests", "int32", "", "requests in the context phase; -1 unknown"),
-            Column("generation_requests", "int32", "", "requests in the generation phase; -1 unknown"),
-            Column("paused_requests", "int32", "", "requests paused; -1 unknown"),
-            Column("queued_requests", "int32", "", "requests waiting; -1 unknown"),
-            Column("tokens", "int32", "", "tokens computed; -1 unknown"),
-            Column("used_blocks", "int32", "", "KV blocks in use; -1 unknown"),
-            Column("free_blocks", "int32", "", "KV blocks free; -1 unknown"),
-            Column("reused_blocks", "int32", "", "KV blocks reused; -1 unknown"),
-            Column("missed_blocks", "int32", "", "KV blocks that could not be reused; -1 unknown"),
-        ),
-        "start",
-    ),
-    TableSchema(
-        "requests",
-        "inference requests",
-        (
-            Column("request", "int64", "", "the engine's own id"),
-            Column("arrival", "int64", "ns", "when it came"),
-            Column("first_token", "int64", "ns", "when its first token was ready", may_be_never=True),
-            Column("last_token", "int64", "ns", "when its last token was ready", may_be_never=True),
-            Column("prompt_tokens", "int32", "", "tokens of the prompt; -1 unknown"),
-            Column("output_tokens", "int32", "", "tokens made; -1 unknown"),
-        ),
-        "arrival",
-    ),
-    TableSchema(
-        "steps",
-        "what one request did in one iteration",
-        (
-            Column("iteration", "int32", "", "row of iterations", refers="iterations"),
-            Column("request", "int32", "", "row of requests", refers="requests"),
-            Column("phase", "int8", "", "0 queued, 1 context, 2 generation, 3 paused, 4 finished"),
-            Column("tokens", "int32", "", "tokens computed"),
-            Column("drafted", "int32", "", "draft tokens offered; -1 unknown"),
-            Column("accepted", "int32", "", "draft tokens accepted; -1 unknown"),
-            Column("blocks", "int32", "", "KV blocks held; -1 unknown"),
-        ),
-    ),
-    TableSchema(
-        "page_events",
-        "KV pages changing hands",
-        (
-            Column("time", "int64", "ns", "when"),
-            Column("sequence", "int64", "", "order as the engine numbered it"),
-            Column("block", "int64", "", "block number"),
-            Column("request", "int32", "", "row of requests; -1 none", refers="requests"),
-            Column("kind", "int8", "", "0 freed, 1 allocated, 2 cached, 3 reused, 4 evicted, 5 offloaded, 6 restored"),
-        ),
-        "time",
-    ),
+    *ENGINE_TABLES,
 )
 
 TABLES: tuple[TableSchema, ...] = (

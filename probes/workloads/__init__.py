@@ -1,0 +1,1 @@
+"""Workloads that this program can launch by itself."""
