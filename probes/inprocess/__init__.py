@@ -1,1 +1,1 @@
-"""What runs inside the workload: a guest. Standard library only; it never raises, never blocks, counts what it drops."""
+"""What runs inside the workload, a guest: standard library only, never raises, never blocks, counts what it drops."""
