@@ -67,7 +67,7 @@ class Tokenizer:
         return ids
 
     def chat(self, messages: Iterable[tuple[str, str]], answer: bool = True) -> list[int]:
-        """Ids of (role, text) messages; with `answer` the assistant's turn is opened at the end.
+        """Ids of (role, text) messages, those of the assistant closed by END; with `answer` its next turn is opened.
 
         Raises KeyError for a role other than system, user, assistant.
         """
@@ -75,6 +75,8 @@ class Tokenizer:
         ids: list[int] = []
         for role, text in messages:
             ids += [speaks[role], *self.encode(text)]
+            if role == "assistant":
+                ids.append(END)
         return [*ids, ASSISTANT] if answer else ids
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -94,9 +96,9 @@ class Tokenizer:
         if known is None:
             known = list(word)
             while len(known) > 1:
-                ranks = [(self._rank.get(pair, ENTRIES), at) for at, pair in enumerate(pairwise(known))]
+                ranks = [(self._rank.get(pair, len(self.merges)), at) for at, pair in enumerate(pairwise(known))]
                 rank, at = min(ranks)
-                if rank == ENTRIES:
+                if rank == len(self.merges):
                     break
                 known[at : at + 2] = [FIRST_MERGE + rank]
             if len(self._known) >= _LONGEST_CACHE:
