@@ -62,7 +62,7 @@ FACTS: dict[str, Fact] = {
         "the time {spent on|given to} drafting in each iteration",
     ),
     "pipeline parallelism": Fact(
-        "the {division|split} of the layers into stages that {pass|hand} their results from {device to device|GPU to GPU}",
+        "the {division|split} of the layers into stages that {pass|hand} their results to the next {device|GPU}",
         "each {device|GPU} has to {hold|store} only its own {layers|part of the model}",
         "stages {wait|stand idle} when there are too {few|little used} micro-batches",
         "the {share|fraction} of time in which a stage is {idle|waiting}",

@@ -43,11 +43,12 @@ FORMS: dict[str, tuple[str, str]] = {
     ),
     "when": (
         "{When does {x} matter?|When should I care about {x}?|Do I have to think about {x}?}",
-        "{You should care about|Think about} {x} when you {notice|see} that {risk}. {Then|In this case} see at {number}.",
+        "{You should care about|Think about} {x} when you {notice|see} that {risk}. "
+        "{Then|In that case} look at {number}.",
     ),
     "always": (
         "{Is {x} always good?|Does {x} have a downside?|Is {x} free?}",
-        "{Not quite.|Not always.|No.} {It is true that|Granted,} {why}, but {risk}. {Let|May} {number} decide.",
+        "{Not quite.|Not always.|No.} {It is true that|Granted,} {why}, but {risk}. Let {number} decide.",
     ),
     "compare": (
         "{How does {x} differ from {y}?|What is the difference between {x} and {y}?}",
