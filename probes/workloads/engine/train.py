@@ -95,7 +95,7 @@ class Training:
             share = max(1 - _AVERAGED, 1 / self.done)
             for mean, now in zip(self.averaged.parameters(), self.model.parameters(), strict=True):
                 mean.lerp_(now, share)
-        return float(loss)
+        return loss.item()
 
     def validate(self, count: int = 60) -> dict[str, float]:
         """Nats per answer token of the averaged weights, by group, over `count` conversations kept out of training."""

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from probes.workloads.engine import train
+from probes.workloads.engine.model import load
+from probes.workloads.engine.tokens import Tokenizer
+
+STEPS = 20
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("weights")
+    Tokenizer.load().save(folder / "tokens.json")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train, "BATCH_TOKENS", 1024)
+        train.main(["draft", "--steps", str(STEPS), "--seed", "4", "--out", str(folder)])
+    return folder
+
+
+def test_twenty_steps_learn_something(made: Path) -> None:
+    told = json.loads((made / "draft.json").read_text())
+    assert (told["model"], told["seed"], told["steps"], told["tokens"]) == ("draft", 4, STEPS, STEPS * 1024)
+    # A model that knows nothing needs ln 1024 = 6.93 nats for a token.
+    assert set(told["validation"]) == {"faq", "prose", "copy"}
+    assert all(1.0 < value < math.log(1024) - 0.2 for value in told["validation"].values())
+
+
+def test_the_saved_weights_are_what_was_validated(made: Path) -> None:
+    told = json.loads((made / "draft.json").read_text())
+    training = train.Training("draft", Tokenizer.load(made / "tokens.json"), seed=9)
+    training.averaged = load("draft", folder=made)
+    # Half precision on disk costs next to nothing.
+    assert training.validate() == pytest.approx(told["validation"], rel=2e-3)
+
+
+def test_the_same_seed_and_steps_make_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "BATCH_TOKENS", 1024)
+    first, again, other = (train.Training("draft", Tokenizer.load(), seed) for seed in (2, 2, 3))
+    losses = [[training.step(0.5) for _ in range(3)] for training in (first, again, other)]
+    assert losses[0] == losses[1] != losses[2]
+    for one, two in zip(first.averaged.parameters(), again.averaged.parameters(), strict=True):
+        assert torch.equal(one, two)
+
+
+def test_minutes_become_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "BATCH_TOKENS", 1024)
+    monkeypatch.setattr(train, "_TIMED", 4)
+    made = train.train_model("draft", Tokenizer.load(), tmp_path, seed=1, minutes=0.01)
+    assert 4 <= made.steps < 400
+    assert (tmp_path / "draft.safetensors").stat().st_size > 500_000
