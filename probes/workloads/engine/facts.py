@@ -64,7 +64,7 @@ FACTS: dict[str, Fact] = {
     "pipeline parallelism": Fact(
         "the {division|split} of the layers into stages that {pass|hand} their results to the next {device|GPU}",
         "each {device|GPU} has to {hold|store} only its own {layers|part of the model}",
-        "stages {wait|stand idle} when there are too {few|little used} micro-batches",
+        "stages {wait|stand idle} when there are too few micro-batches",
         "the {share|fraction} of time in which a stage is {idle|waiting}",
     ),
     "tensor parallelism": Fact(
@@ -116,7 +116,7 @@ FACTS: dict[str, Fact] = {
         "the {number|count} of kernels per layer",
     ),
     "quantization": Fact(
-        "the {storage|keeping} of weights or activations in {fewer|less} bits",
+        "the {storage|keeping} of weights or activations in {fewer|not so many} bits",
         "{less|a smaller amount of} memory has to be {read|moved} for each token",
         "the {answers|results} should be {checked|tested} on a {real|true} task",
         "the memory {bandwidth|traffic} that is {reached|achieved}",
@@ -161,10 +161,10 @@ FACTS: dict[str, Fact] = {
         "a kernel that {compares|matches} each query with the keys in the cache and {mixes|sums} the values",
         "it {joins|merges} several {steps|operations} and never {writes|stores} the large score matrix",
         "its time {grows|rises} with the {length|size} of the context",
-        "its share of the {busy|kernel} time at {long|great} context lengths",
+        "its share of the {busy|kernel} time at {long|large} context lengths",
     ),
     "rejection sampling": Fact(
-        "the {rule|test} by which a drafted token is {kept|accepted} by a chance that depends on {both|two} models",
+        "the {rule|test} that {keeps|accepts} a drafted token with a chance that depends on {both|two} models",
         "the {result|text} has {exactly|just} the distribution of the large model",
         "after the first {rejection|refusal} all later drafts are {dropped|thrown away}",
         "the accepted tokens per {step|iteration}",
@@ -209,12 +209,12 @@ FACTS: dict[str, Fact] = {
         "a {step|operation} that {adds|sums} a tensor over all devices and {gives|hands} everyone the result",
         "it {joins|collects} the {partial|separate} results of tensor parallelism",
         "the {slowest|last} device {decides|sets} the time for all of them",
-        "the time that each rank {waits|is held up} for the others",
+        "the time that each rank {waits|has to wait} for the others",
     ),
     "a profiler range": Fact(
         "a {named|labelled} stretch of time that the program {marks|records} by itself",
         "kernels can be {traced|led} back to the part of the {model|program} that {caused|started} them",
-        "too many ranges {slow|hold} the program {down|back}",
+        "too many ranges {slow the program down|hold the program back}",
         "the {self time|own time} of each range",
     ),
     "an idle gap": Fact(
