@@ -1,0 +1,137 @@
+"""Processes in a row: messages go in at the first, each hands on to the next, replies come out of the last.
+
+```
+ Chain.send ->|pipe|-> link 0 ->|pipe|-> link 1 -> ... ->|pipe|-> Chain.receive
+```
+A link ends when the pipe before it does, so that the end of any process, this one's too, runs through the whole row.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from inspector.errors import InspectorError
+
+_PATIENCE = 5.0
+"""Seconds in which links end by themselves before they are killed."""
+_END = object()
+
+
+class LinkEnded(InspectorError):
+    """A process of the row is gone."""
+
+    exit_code = 1
+
+
+class Chain:
+    """`count` processes, called `what` in messages, that run `command` NUMBER INLET OUTLET, which calls `serve`.
+
+    Raises OSError when one does not start. Ctrl+C reaches this process only, whose end ends the row.
+    `send` and `receive` may be called by different threads, each by one at a time.
+    """
+
+    def __init__(self, command: Sequence[str], count: int, what: str) -> None:
+        self._what = what
+        self._replies: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._processes: list[subprocess.Popen[bytes]] = []
+        inlet, first = os.pipe()
+        self._out = Connection(first, readable=False)
+        for number in range(count):
+            following, outlet = os.pipe()
+            try:
+                self._processes.append(_start([*command, str(number), str(inlet), str(outlet)], inlet, outlet))
+            except OSError:
+                os.close(following)
+                self.close()
+                raise
+            finally:
+                os.close(inlet)
+                os.close(outlet)
+            inlet = following
+        self._in = Connection(inlet, writable=False)
+        # Replies are taken at once: links that all wait to write would wait for ever.
+        self._reader = threading.Thread(target=self._read, name="replies", daemon=True)
+        self._reader.start()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Of the links, first to last."""
+        return tuple(process.pid for process in self._processes)
+
+    def send(self, message: object) -> None:
+        """Hand `message` to the first link. Raises LinkEnded when a link is gone."""
+        try:
+            self._out.send(message)
+        except OSError:
+            raise self._ended() from None
+
+    def receive(self) -> Any:
+        """Wait for the next reply of the last link. Raises LinkEnded when a link is gone."""
+        reply = self._replies.get()
+        if reply is _END:
+            self._replies.put(_END)
+            raise self._ended()
+        return reply
+
+    def close(self) -> None:
+        """End all links: what was sent is still worked off within some seconds. May be called again."""
+        self._out.close()
+        patient_until = time.monotonic() + _PATIENCE
+        for process in self._processes:
+            try:
+                process.wait(max(0.0, patient_until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _read(self) -> None:
+        try:
+            while True:
+                self._replies.put(self._in.recv())
+        except (EOFError, OSError):
+            self._replies.put(_END)
+            self._in.close()
+
+    def _ended(self) -> LinkEnded:
+        self.close()
+        for number, process in enumerate(self._processes):
+            code = process.returncode
+            if code:
+                why = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+                return LinkEnded(f"{self._what} {number} ended", why)
+        return LinkEnded(f"the {self._what}s were closed")
+
+
+def _start(argv: list[str], inlet: int, outlet: int) -> subprocess.Popen[bytes]:
+    # A new process inherits the mask; this one gets the signals when they are let through again.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, pass_fds=(inlet, outlet))
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def serve(handle: Callable[[Any], Any], inlet: int, outlet: int) -> None:
+    """Be a link: `handle` each message that comes, hand on what it returns, until the row ends on either side.
+
+    `inlet` and `outlet` are file descriptors.
+    """
+    with Connection(inlet, writable=False) as before, Connection(outlet, readable=False) as after:
+        while True:
+            try:
+                message = before.recv()
+            except (EOFError, OSError):
+                return
+            passed_on = handle(message)
+            try:
+                after.send(passed_on)
+            except OSError:
+                return
