@@ -12,6 +12,7 @@ from inspector.analysis.page_log import OFFLOADED
 from inspector.analysis.page_replay import FREE, KEPT, UNKNOWN, USED, Replay
 from inspector.analysis.page_steps import CERTAIN, STATUS
 from inspector.trace.schema import NEVER, PHASES
+from inspector.trace.table import Array
 
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
@@ -91,23 +92,21 @@ def pages_at(trace: Trace, time: int) -> Pages:
     last = _sized(point.last, counts.blocks)
     known = last >= max(start, 0)
     at = np.where(known, last, -1)
-    flags = np.append(replay.flags, np.int8(0))[at].astype(np.int8)
+    flags = _pick(replay.flags, at, 0)
     fresh = np.where(np.arange(len(last)) < base, UNKNOWN, FREE)
     status = np.where(known, flags & STATUS, fresh).astype(np.int8)
-    refs = np.where(known, np.append(replay.refs, np.int32(0))[at], 0).astype(np.int32)
+    refs = _pick(replay.refs, at, 0)
     # Pages outside of the pool are shown as long as somebody is on them.
     size = max(counts.blocks, int(np.flatnonzero((status == USED) | (status == KEPT)).max(initial=-1)) + 1)
     owner = np.full(len(last), -1, np.int32)
     owner[log.block[point.held]] = log.request[point.held]
-    times = np.append(log.time, NEVER)
     host_last = _sized(point.host_last, counts.host_blocks)[: counts.host_blocks]
     host_known = host_last >= max(start, 0)
     host_at = np.where(host_known, host_last, -1)
-    full = np.append(log.kind, np.int8(-1))[host_at] == OFFLOADED
+    full = _pick(log.kind, host_at, -1) == OFFLOADED
     host_base = int(replay.stretches.host_base[stretch]) if len(replay.stretches.host_base) else 0
     host_fresh = np.where(np.arange(len(host_last)) < host_base, UNKNOWN, FREE)
     host_status = np.where(host_known, np.where(full, KEPT, FREE), host_fresh).astype(np.int8)
-    content = np.append(replay.content, np.int32(-1))
     holds = (status == USED) | (status == KEPT)
     return Pages(
         time,
@@ -117,13 +116,21 @@ def pages_at(trace: Trace, time: int) -> Pages:
         refs[:size],
         (known & (flags & CERTAIN != 0) | (fresh == FREE))[:size],
         owner[:size],
-        times[at][:size],
-        np.where(holds, content[at], -1).astype(np.int32)[:size],
+        _pick(log.time, at[:size], NEVER),
+        _pick(replay.content, np.where(holds, at, -1)[:size], -1),
         host_status,
-        times[host_at],
-        np.where(host_status == KEPT, content[host_at], -1).astype(np.int32),
+        _pick(log.time, host_at, NEVER),
+        _pick(replay.content, np.where(host_status == KEPT, host_at, -1), -1),
         point.held,
     )
+
+
+def _pick(values: Array, at: Array, missing: int) -> Array:
+    """The values at those places, `missing` at -1; without a copy of all of them."""
+    picked = np.full(len(at), missing, values.dtype)
+    known = at >= 0
+    picked[known] = values[at[known]]
+    return picked
 
 
 def _sized(last: Rows, size: int) -> Rows:
@@ -144,7 +151,7 @@ def counts_of(trace: Trace, times: Int) -> tuple[Int, ...]:
     after = np.searchsorted(replay.log.time, times, "right")
     row = np.maximum(np.searchsorted(pools.time, times, "right") - 1, 0)
     blocks, host_blocks = pools.blocks[row], pools.host_blocks[row]
-    counts = np.concatenate([replay.counts.astype(np.int64), np.zeros((5, 1), np.int64)], axis=1)[:, after - 1]
+    counts = [_pick(each, after - 1, 0).astype(np.int64) for each in replay.counts]
     stretch = np.maximum(np.searchsorted(stretches.starts, after - 1, "right") - 1, 0)
     used, kept, settled, host, host_settled = counts
     unknown = np.maximum(np.minimum(stretches.base[stretch], blocks) - settled, 0)

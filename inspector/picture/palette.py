@@ -81,6 +81,53 @@ _OTHERS: tuple[Ink, ...] = (
     Ink("profiler", "#E3B9C0", "#6B3D45", "hatch"),
     Ink("mark", "#39424E", "#C4CCD6"),
     Ink("counter", "#44708F", "#7FB0D0"),
+    # KV pages: what nobody holds is quiet, what is held has a hue.
+    Ink("page in use", "#4477AA", "#5B92CC"),
+    Ink("shared page", "#AA3377", "#C9559A", "dots"),
+    Ink("cached page", "#AFC3CF", "#4D616E", "diagonals"),
+    Ink("free page", "#E6E9ED", "#2E3339"),
+    Ink("host page", "#CCBB44", "#B3A53E", "lines"),
+    Ink("unknown page", "#CFC0B4", "#6A5D52", "hatch"),
+    # Pipeline bubbles: cool where a stage waits for another one, warm where it holds itself up.
+    Ink("fill", "#BCC9E6", "#3F4C70", "hatch"),
+    Ink("drain", "#CFC3E4", "#574A75", "diagonals"),
+    Ink("previous stage", "#7FA6D9", "#4A73AD", "hatch"),
+    Ink("next stage", "#66BBAA", "#2E8072", "dots"),
+    Ink("own host", "#F0B080", "#A8673A", "lines"),
+    Ink("not told", "#D9DCE1", "#5A6069", "hatch"),
+    Ink("no processor", "#882255", "#C0528C", "diagonals"),
+)
+
+
+# Things of one kind that only have to be told apart, such as requests and micro-batches: these hues in turn.
+HUES: tuple[Ink, ...] = tuple(
+    Ink(f"hue {number}", *colours)
+    for number, colours in enumerate(
+        (
+            ("#4477AA", "#5B92CC"),
+            ("#CC6677", "#E08391"),
+            ("#117733", "#3AA55F"),
+            ("#DDCC77", "#DDCC77"),
+            ("#332288", "#7D6DDB"),
+            ("#44AA99", "#44AA99"),
+            ("#882255", "#B84A86"),
+            ("#88CCEE", "#88CCEE"),
+            ("#999933", "#ABAB45"),
+        )
+    )
+)
+# From little to much: what is more stands out more from the ground.
+RAMP: tuple[Ink, ...] = tuple(
+    Ink(f"step {number}", *colours)
+    for number, colours in enumerate(
+        (
+            ("#C9DDEA", "#2C4258"),
+            ("#94BFD9", "#33658F"),
+            ("#5A98C0", "#4F8DBB"),
+            ("#2F6CA0", "#86BBDD"),
+            ("#163F73", "#CFE7F4"),
+        )
+    )
 )
 
 
