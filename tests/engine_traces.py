@@ -14,7 +14,7 @@ from inspector.trace.builder import Builder
 from inspector.trace.schema import NEVER, PAGE_EVENTS, PHASES, TOKEN_KINDS
 from inspector.trace.trace import Trace, TraceInfo
 
-WORDS = tuple("the a of to is it on page batch token draft model step cache queue".split())
+WORDS = ("the", "a", "of", "to", "is", "it", "page", "batch", "token", "draft", "model", "step", "cache", "queue")
 GROUPS = {"faq": 0.85, "prose": 0.45}
 """Kinds of prompt, with the chance that a drafted token is right."""
 MS = 1_000_000
@@ -197,6 +197,7 @@ class Engine:
             while coming and coming[0].arrival <= self.now:
                 self.waiting.append(coming.pop(0))
             self._iterate()
+            self.now += 20_000
 
     def _step(self, ask: Ask, phase: str, tokens: int = 0, **more: int) -> dict[str, int]:
         row = {"iteration": self.number, "request": ask.number - 100, "phase": PHASES.index(phase), "tokens": tokens}
@@ -320,9 +321,9 @@ class Engine:
 
     def _close(self, start: int, first: int, reused: int, missed: int) -> None:
         steps = self.rows["steps"][first:]
-        context, generation, paused, finished = (
+        context, generation, finished = (
             [row for row in steps if row["phase"] == PHASES.index(phase)]
-            for phase in ("context", "generation", "paused", "finished")
+            for phase in ("context", "generation", "finished")
         )
         used = sum(1 for refs in self.refs if refs)
         cached = sum(1 for block in self.cached.values() if not self.refs[block])
