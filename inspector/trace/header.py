@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -76,6 +77,18 @@ class Header(msgspec.Struct, frozen=True):
 def encode(header: Header) -> bytes:
     """The bytes of recording.json."""
     return msgspec.json.format(msgspec.json.encode(header), indent=1) + b"\n"
+
+
+def write(folder: Path, header: Header) -> None:
+    """Write the header of a recording folder, in place of one that is there: the old one or the new, never a half.
+
+    Raises OSError.
+    """
+    part = folder / f".{NAME}.part"
+    file = os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(file, "wb") as out:
+        out.write(encode(header))
+    part.replace(folder / NAME)
 
 
 def decode(data: bytes, where: str) -> Header:
