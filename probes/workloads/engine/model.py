@@ -110,11 +110,13 @@ class Decoder(nn.Module):
         angles = torch.outer(torch.arange(shape.positions).float(), turns).repeat(1, 2)
         self.register_buffer("cos", angles.cos(), persistent=False)
         self.register_buffer("sin", angles.sin(), persistent=False)
-        deep = 0.02 / math.sqrt(2 * shape.layers)
-        for name, parameter in self.named_parameters():
+        nn.init.normal_(self.embedding.weight, std=0.05)
+        for name, parameter in self.layers.named_parameters():
             if parameter.dim() > 1:
-                last = name.endswith(("out_weights.weight", "down.weight"))
-                nn.init.normal_(parameter, std=deep if last else 0.02)
+                # What a layer adds begins small beside what passes by; what it looks with begins at full size, since
+                # attention that starts out flat learns to look back very late at this width.
+                gain = 0.05 if name.endswith(("out_weights.weight", "down.weight")) else 1.0
+                nn.init.normal_(parameter, std=gain / math.sqrt(parameter.shape[1]))
 
     def layer(self, number: int) -> Layer:
         """Layer `number`, counted from 0."""

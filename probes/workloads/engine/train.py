@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional
 
-from .corpus import SHARES, conversations, rows, texts, tokenise
+from .corpus import SHARES, Row, conversations, drill, rows, texts, tokenise
 from .model import SHAPES, WEIGHTS, Decoder
 from .tokens import Tokenizer, train
 
@@ -31,6 +31,11 @@ LENGTHS = (512, 512, 512, 1024)
 """Row lengths in turn: most conversations are short, and long contexts must be known too."""
 RATES = {"target": 3e-3, "draft": 5e-3}
 _WARM_UP = 60
+DRILLS = {"target": 500, "draft": 0}
+"""Steps at the start that are drills: the target has to learn to copy, the draft model has no room for it."""
+_DRILL_LENGTH = 128
+_DRILLED_WORDS = (12, 60)
+"""The longest group of words at the start of the drills and at their end."""
 _DECAY = 0.6
 """The last part of the steps over which the rate falls, in a straight line, to `_FLOOR` of itself."""
 _FLOOR = 0.02
@@ -100,9 +105,9 @@ class Training:
     def validate(self, count: int = 60) -> dict[str, float]:
         """Nats per answer token of the averaged weights, by group, over `count` conversations kept out of training."""
         losses: dict[str, float] = {}
-        for group in SHARES:
+        for group in SHARES[self.which]:
             total = tokens = 0.0
-            source = conversations(Random(f"validation {group}"), unseen=True, groups=[group])
+            source = conversations(Random(f"validation {group}"), unseen=True, shares={group: 1.0})
             for conversation in islice(source, count):
                 ids, weights = (torch.tensor(part) for part in tokenise(self.tokenizer, conversation))
                 answer = weights[1:] == 1.0
@@ -121,14 +126,22 @@ class Training:
         unfinished.replace(out / f"{self.which}.safetensors")
 
     def _batch_source(self) -> Iterator[tuple[Tensor, Tensor]]:
+        random = Random(f"drill {self.which} {self.seed}")
+        for at in range(DRILLS[self.which]):
+            first, last = _DRILLED_WORDS
+            longest = first + (last - first) * at // DRILLS[self.which]
+            yield _tensors([drill(random, _DRILL_LENGTH + 1, longest) for _ in range(BATCH_TOKENS // _DRILL_LENGTH)])
         sources = [
-            rows(self.tokenizer, Random(f"{self.which} {self.seed} {turn}"), length + 1)
+            rows(self.tokenizer, Random(f"{self.which} {self.seed} {turn}"), length + 1, SHARES[self.which])
             for turn, length in enumerate(LENGTHS)
         ]
         while True:
             for length, source in zip(LENGTHS, sources, strict=True):
-                batch = list(islice(source, BATCH_TOKENS // length))
-                yield torch.tensor([ids for ids, _ in batch]), torch.tensor([weights for _, weights in batch])
+                yield _tensors(list(islice(source, BATCH_TOKENS // length)))
+
+
+def _tensors(batch: list[Row]) -> tuple[Tensor, Tensor]:
+    return torch.tensor([ids for ids, _ in batch]), torch.tensor([weights for _, weights in batch])
 
 
 def train_model(which: str, tokenizer: Tokenizer, out: Path, seed: int, minutes: float = 0.0, steps: int = 0) -> Made:
