@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.workloads.engine import faq, prose, scenes
-from probes.workloads.engine.corpus import SHARES, conversations, rows, tokenise
+from probes.workloads.engine.corpus import SHARES, conversations, drill, rows, tokenise
 from probes.workloads.engine.facts import FACTS
 from probes.workloads.engine.grammar import fill, held_out
 from probes.workloads.engine.prompts import SYSTEM_PROMPTS, TASKS, prompts
-from probes.workloads.engine.tokens import ASSISTANT, END, SYSTEM, USER, Tokenizer
+from probes.workloads.engine.tokens import ASSISTANT, END, FIRST_MERGE, SYSTEM, USER, Tokenizer
 
 TOKENIZER = Tokenizer.load()
 SEEDS = st.integers(0, 2**32)
@@ -23,7 +23,7 @@ SEEDS = st.integers(0, 2**32)
 
 @cache
 def _training_turns(count: int) -> list[tuple[str, str, str]]:
-    found = islice(conversations(Random("look"), unseen=False), count)
+    found = islice(conversations(Random("look"), unseen=False, shares=SHARES["target"]), count)
     return [(group, *turn) for group, turns, _ in found for turn in turns]
 
 
@@ -122,7 +122,7 @@ def test_system_prompts_fill_several_blocks_and_share_the_first_ones() -> None:
 
 @given(SEEDS)
 def test_tokens_of_a_conversation_are_those_of_a_chat(seed: int) -> None:
-    conversation = next(conversations(Random(seed), unseen=False))
+    conversation = next(conversations(Random(seed), unseen=False, shares=SHARES["target"]))
     group, turns, with_system = conversation
     messages = [("system", SYSTEM_PROMPTS[group])] if with_system else []
     for request, answer in turns:
@@ -136,13 +136,27 @@ def test_tokens_of_a_conversation_are_those_of_a_chat(seed: int) -> None:
         answering = token == ASSISTANT or (answering and token != END)
 
 
-def test_rows_are_full_and_begin_with_a_conversation() -> None:
-    groups: Counter[str] = Counter(group for group, *_ in islice(conversations(Random(1), unseen=False), 3_000))
-    for group, share in SHARES.items():
+@pytest.mark.parametrize("which", SHARES)
+def test_rows_are_full_and_begin_with_a_conversation(which: str) -> None:
+    shares = SHARES[which]
+    groups = Counter(group for group, *_ in islice(conversations(Random(1), unseen=False, shares=shares), 3_000))
+    for group, share in shares.items():
         assert abs(groups[group] / 3_000 - share) < 0.04
-    for ids, weights in islice(rows(TOKENIZER, Random(2), 200), 50):
+    for ids, weights in islice(rows(TOKENIZER, Random(2), 200, shares), 50):
         assert len(ids) == len(weights) == 200
         assert ids[0] in (SYSTEM, USER)
+
+
+@given(SEEDS, st.integers(2, 60))
+def test_what_counts_in_a_drill_was_said_before(seed: int, longest: int) -> None:
+    ids, weights = drill(Random(seed), 129, longest)
+    assert len(ids) == len(weights) == 129
+    assert set(weights) <= {0.0, 1.0}
+    assert weights.count(1.0) >= 30
+    for at, (token, weight) in enumerate(zip(ids, weights, strict=True)):
+        assert token >= FIRST_MERGE
+        if weight:
+            assert any(ids[at - back] == token for back in range(2, longest + 1) if back <= at)
 
 
 def test_templates_expand_from_the_inside() -> None:
