@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .columns import STATES
 from .native_operators import Build, NativeOperators
 from .pace import Pace
 from .torch_slices import Slice, TorchSlices, Work
@@ -32,7 +33,6 @@ SLICE_EVERY = 30
 logger = logging.getLogger(__name__)
 
 _OPERATOR = 3  # index into RANGE_KINDS
-_STATES = {"off": 0, "running": 1, "sampling": 2, "failed": 4}  # indices into PROBE_STATES
 _SECOND = 1_000_000_000
 
 
@@ -232,5 +232,5 @@ class Operators:
     def _tell(self, now_ns: int) -> None:
         self._told_ns = now_ns
         told = self.status
-        row = (now_ns, self._name("operators"), _STATES[told.state], told.records, told.lost, told.cost_ns)
+        row = (now_ns, self._name("operators"), STATES.index(told.state), told.records, told.lost, told.cost_ns)
         self._sink.add("probes", [(*row, self._sink.name(told.message))])

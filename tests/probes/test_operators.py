@@ -14,10 +14,12 @@ import pytest
 import torch
 
 from inspector.trace.engine_tables import PROBE_STATES
+from inspector.trace.ring import Ring
 from inspector.trace.schema import RANGE_KINDS
 from probes.inprocess import operators, torch_slices
 from probes.inprocess.native_operators import Build, NativeOperators
 from probes.inprocess.operators import SLICE_EVERY, Operators
+from probes.inprocess.producer import ENVIRONMENT, from_environment
 from probes.inprocess.torch_slices import Call, Operator, Slice, TorchSlices, Work
 
 PLENTY = 10**9
@@ -110,6 +112,31 @@ def test_the_native_capture_sees_what_the_profiler_sees(native: Callable[..., Op
         open_ends.append(-minus_end)
     assert run.status.state == "running"
     assert (run.status.records, run.status.lost) == (len(rows), 0)
+
+
+def test_what_it_hands_over_is_what_a_ring_takes(
+    native: Callable[..., Operators], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    producer = from_environment("engine")
+    assert producer is not None
+    run = native(producer)
+    before, after = captured(run, work)
+    run.stop()
+    slices = operators.start(producer, "sampled", PLENTY, PLENTY)
+    for _ in range(SLICE_EVERY):
+        captured(slices, work)
+    producer.close()
+    taken = Ring(next(tmp_path.glob("engine-*.ring"))).take()
+    names, rows = dict(taken.names), taken.tables["ranges"]
+    by_callback = rows[rows["end"] <= after]
+    assert Counter(names[name] for name in by_callback["name"].tolist()) == names_by_profiler()
+    assert (by_callback["start"] >= before).all()
+    assert {names[domain] for domain in rows["domain"].tolist()} == {"operators", "sampled 1/30"}
+    assert set(rows["thread"].tolist()) == {threading.get_native_id()}
+    told = [names[name] for name in taken.tables["probes"]["name"].tolist()]
+    assert told.count("operators") >= 2
+    assert producer.lost == 0
 
 
 def test_nothing_is_seen_between_two_iterations_or_in_other_threads(native: Callable[..., Operators]) -> None:
