@@ -11,7 +11,7 @@ import numpy.typing as npt
 from inspector.analysis.pipeline import IDLE, Pipeline, PipelineFigures, Spans, pipeline_figures
 from inspector.analysis.pipeline_cells import Cells
 from inspector.picture.palette import ink
-from inspector.trace.intervals import Intervals, cover, union
+from inspector.trace.intervals import cover, union
 from inspector.trace.selection import Window
 
 if TYPE_CHECKING:
@@ -145,9 +145,3 @@ def _means(values: npt.NDArray[np.float64], column: Int, columns: int) -> npt.ND
     count = np.bincount(column[known], minlength=columns)
     total = np.bincount(column[known], values[known], minlength=columns)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-def runs_in(pipeline: Pipeline, window: Window) -> Intervals:
-    """Runs that touch the window."""
-    rows = _touching(pipeline.runs.starts, pipeline.runs.ends, window)
-    return Intervals(pipeline.runs.starts[rows], pipeline.runs.ends[rows])

@@ -47,12 +47,12 @@ class PrefixPicture:
     @property
     def lines(self) -> int:
         """Ways that are drawn."""
-        return self.node.shape[0]
+        return int(self.node.shape[0])
 
     @property
     def columns(self) -> int:
         """Pages in depth that are drawn."""
-        return self.node.shape[1]
+        return int(self.node.shape[1])
 
 
 def prefix_picture(tree: PrefixTree, most_lines: int = 1024, most_columns: int = 2048) -> PrefixPicture:
