@@ -1,0 +1,373 @@
+"""The engine: requests come in, each step is one iteration of in-flight batching over a paged cache.
+
+Single-threaded: one thread calls everything here. It decides (scheduler), proposes (drafting), computes (runner),
+chooses (sampling), and tells its observers (records).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from inspector.errors import Usage
+from probes.workloads.engine.blocks import BlockPool, Content, PageEvent
+from probes.workloads.engine.drafting import Drafter, ModelDrafter, NgramDrafter, NoDrafter
+from probes.workloads.engine.packing import Piece
+from probes.workloads.engine.records import (
+    CONTEXT,
+    FINISHED,
+    GENERATION,
+    PAUSED,
+    Iteration,
+    Observer,
+    Pass,
+    Span,
+    Step,
+)
+from probes.workloads.engine.request import Request
+from probes.workloads.engine.request import Sequence as Tokens
+from probes.workloads.engine.runner import Result, Runner
+from probes.workloads.engine.sampling import Chosen, Draft, choose_greedy, choose_sampled, distribution
+from probes.workloads.engine.scheduler import Plan, Scheduler, Settings, changed
+
+__all__ = ["Counters", "Engine", "Request", "Settings"]
+
+
+@dataclass
+class Counters:
+    """Sums since the engine was made: they equal the sums over its iterations, steps and page events."""
+
+    iterations: int = 0
+    requests: int = 0
+    finished: int = 0
+    tokens: int = 0
+    context_tokens: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    emitted: int = 0
+    pauses: int = 0
+    reused_blocks: int = 0
+    missed_blocks: int = 0
+    evictions: int = 0
+    offloads: int = 0
+    restores: int = 0
+
+
+class Engine:
+    """Serves requests with `target`, and with `draft` as the smaller model where there is one.
+
+    Both have `settings.blocks` pages of `settings.tokens_per_block` tokens, and `settings.host_blocks` host pages.
+    Raises Usage when the settings ask for a draft model and there is none.
+    """
+
+    def __init__(
+        self, settings: Settings, target: Runner, draft: Runner | None = None, observers: Sequence[Observer] = ()
+    ) -> None:
+        self.settings = settings
+        self.counters = Counters()
+        self._target = target
+        self._draft = draft
+        self._observers = tuple(observers)
+        self._pool = BlockPool(
+            settings.blocks,
+            settings.host_blocks,
+            reuse=settings.reuse,
+            observe=self._page if observers else None,
+        )
+        self._scheduler = Scheduler(settings, self._pool)
+        self._drafter = self._drafter_for(settings)
+        self._ids = 0
+        self._spans: list[Span] = []
+        self._passes: list[Pass] = []
+        self._micro_batches: tuple[int, ...] | None = None
+        self._left: list[Step] = []
+        self._tell_pool()
+
+    @property
+    def longest(self) -> int:
+        """Most tokens of a prompt and its output together, as the pool is now."""
+        pages = self.settings.blocks * self.settings.tokens_per_block
+        positions = [runner.positions for runner in (self._target, self._draft) if runner is not None]
+        return min(pages + 1, *positions)
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """Those that are in the engine: running, paused or queued."""
+        scheduler = self._scheduler
+        return tuple(sequence.request for sequence in (*scheduler.running, *scheduler.waiting))
+
+    def add(self, request: Request) -> Request:
+        """Queue a request, which gets its number and, unless it has one, its time of arrival. Returns it.
+
+        Raises Usage for an empty prompt, for no tokens to make, and for what could never fit.
+        """
+        length = len(request.prompt) + request.max_tokens
+        if not request.prompt or request.max_tokens < 1:
+            raise Usage("a request must have a prompt and make 1 token or more")
+        if length > self.longest:
+            raise Usage(f"a request of {length} tokens, output included", f"there is room for {self.longest}")
+        request.id = self._ids
+        self._scheduler.add(Tokens(request))
+        self._ids += 1
+        if request.arrival is None:
+            request.arrival = time.monotonic_ns()
+        self.counters.requests += 1
+        self._tell_request(request)
+        return request
+
+    def cancel(self, request: Request) -> bool:
+        """End a request with what it has made so far; False when it has ended already."""
+        scheduler = self._scheduler
+        for sequence in (*scheduler.running, *scheduler.waiting):
+            if sequence.request is request:
+                self._leave(sequence, "cancelled")
+                return True
+        return False
+
+    def change(self, **changes: object) -> None:
+        """Set max_batch_size, max_num_tokens, blocks, policy, draft or draft_len while requests run.
+
+        A smaller pool pauses who holds a page that goes. Raises Usage, and changes nothing, for what cannot be: a pool
+        too small for a request that is there among it.
+        """
+        settings = changed(self.settings, changes)
+        drafter = self._drafter if settings.draft == self.settings.draft else self._drafter_for(settings)
+        if settings.blocks != self.settings.blocks:
+            self._scheduler.resize(settings.blocks)
+            self._move()
+            for runner in self._runners():
+                runner.resize(settings.blocks)
+        resized = settings.blocks != self.settings.blocks
+        self.settings = self._scheduler.settings = settings
+        self._drafter = drafter
+        if resized:
+            self._tell_pool()
+
+    def step(self) -> Iteration | None:
+        """Run one iteration; None when there is nothing to do."""
+        scheduler = self._scheduler
+        if not (scheduler.running or scheduler.waiting or self._left):
+            return None
+        self._spans, self._passes, self._micro_batches = [], [], None
+        start = time.monotonic_ns()
+        with self._span("schedule"):
+            plan = scheduler.plan()
+            self._begin(plan)
+        steps = self._compute(plan) if plan else []
+        steps += [Step(sequence.request, PAUSED) for sequence in plan.paused]
+        return self._end(start, plan, steps)
+
+    def close(self) -> None:
+        """Give back what the runners hold."""
+        for runner in self._runners():
+            runner.close()
+
+    def _runners(self) -> Iterator[Runner]:
+        yield self._target
+        if self._draft is not None:
+            yield self._draft
+
+    def _drafter_for(self, settings: Settings) -> Drafter:
+        if settings.draft == "none":
+            return NoDrafter()
+        if settings.draft == "ngram":
+            return NgramDrafter()
+        if self._draft is None:
+            raise Usage("draft model", "the engine was made without one")
+        return ModelDrafter(self._draft, self._forward)
+
+    def _begin(self, plan: Plan) -> None:
+        now = time.monotonic_ns()
+        for sequence, _ in plan.context:
+            if sequence.request.scheduled is None:
+                sequence.request.scheduled = now
+        self._move()
+
+    def _move(self) -> None:
+        transfers = self._pool.take_transfers()
+        if transfers:
+            for runner in self._runners():
+                runner.move(transfers)
+
+    def _compute(self, plan: Plan) -> list[Step]:
+        drafts = [Draft()] * len(plan.generation)
+        if any(most for _, most in plan.generation):
+            with self._span("draft"):
+                drafts = self._drafter.draft(plan.generation)
+        pieces = [
+            Piece(
+                [*sequence.tokens[sequence.done :], *draft.tokens],
+                sequence.done,
+                sequence.blocks,
+                1 + len(draft.tokens),
+            )
+            for (sequence, _), draft in zip(plan.generation, drafts, strict=True)
+        ]
+        for sequence, count in plan.context:
+            end = sequence.done + count
+            last = end == len(sequence.tokens)
+            pieces.append(Piece(sequence.tokens[sequence.done : end], sequence.done, sequence.blocks, int(last)))
+        with self._span("target forward"):
+            result = self._forward(pieces, self._target)
+        self._micro_batches = result.micro_batches
+        if plan.context and self.settings.draft == "model":
+            with self._span("draft context"):
+                self._drafter.follow(plan.context)
+        with self._span("sample"):
+            chosen = _choose(plan, drafts, result.logits)
+        with self._span("update"):
+            return self._update(plan, drafts, chosen)
+
+    def _forward(self, pieces: list[Piece], runner: Runner) -> Result:
+        result = runner.forward(pieces, self.counters.iterations)
+        name = "target forward" if runner is self._target else "draft forward"
+        self._passes += [Pass(*times, name) for times in result.passes]
+        return result
+
+    def _update(self, plan: Plan, drafts: list[Draft], chosen: list[Chosen | None]) -> list[Step]:
+        now = time.monotonic_ns()
+        steps = []
+        parts = [
+            (sequence, GENERATION, 1 + len(draft.tokens))
+            for (sequence, _), draft in zip(plan.generation, drafts, strict=True)
+        ]
+        parts += [(sequence, CONTEXT, count) for sequence, count in plan.context]
+        offered = [draft.tokens for draft in drafts] + [()] * len(plan.context)
+        for at, (sequence, phase, count) in enumerate(parts):
+            picked = chosen[at]
+            request, position, place = sequence.request, sequence.done, len(sequence.request.output)
+            emitted = self._take(sequence, picked.tokens, now) if picked else ()
+            step = Step(
+                request,
+                phase,
+                count,
+                position,
+                len(sequence.blocks),
+                offered[at],
+                picked.accepted if picked else 0,
+                emitted,
+                place,
+                self._micro_batches[at] if self._micro_batches else -1,
+            )
+            steps.append(step)
+            sequence.done += count if phase == CONTEXT else len(emitted)
+            sequence.in_context = picked is None
+            sequence.drafted = min(sequence.drafted, sequence.done)
+            self._scheduler.publish(sequence)
+            ended = request.end is not None and request.end in emitted
+            if ended or request.left == 0:
+                self._leave(sequence, "stop" if ended else "length")
+            else:
+                self._scheduler.rewind(sequence)
+        return steps
+
+    def _take(self, sequence: Tokens, tokens: list[int], now: int) -> tuple[int, ...]:
+        """Give out `tokens`, as far as an end and `max_tokens` let them."""
+        request = sequence.request
+        tokens = tokens[: request.left]
+        if request.end is not None and request.end in tokens:
+            tokens = tokens[: tokens.index(request.end) + 1]
+        sequence.tokens += tokens
+        request.output += tokens
+        request.last_token = now
+        if request.first_token is None:
+            request.first_token = now
+            self._tell_request(request)
+        return tuple(tokens)
+
+    def _leave(self, sequence: Tokens, reason: str) -> None:
+        self._scheduler.leave(sequence)
+        request = sequence.request
+        request.reason = reason
+        request.finished = time.monotonic_ns()
+        self._left.append(Step(request, FINISHED))
+        self.counters.finished += 1
+        self._tell_request(request)
+
+    def _end(self, start: int, plan: Plan, steps: list[Step]) -> Iteration:
+        scheduler, pool, settings = self._scheduler, self._pool, self.settings
+        steps += self._left
+        self._left = []
+        end = time.monotonic_ns()
+        iteration = Iteration(
+            number=self.counters.iterations,
+            start=start,
+            end=end,
+            steps=steps,
+            spans=[Span(start, end, "iteration"), *self._spans],
+            passes=self._passes,
+            paused_requests=scheduler.paused,
+            queued_requests=len(scheduler.waiting) - scheduler.paused,
+            used_blocks=pool.used,
+            free_blocks=pool.available,
+            cached_blocks=pool.cached,
+            host_blocks=pool.host_used,
+            reused_blocks=plan.reused_blocks,
+            missed_blocks=plan.missed_blocks,
+            max_batch_size=settings.max_batch_size,
+            max_num_tokens=settings.max_num_tokens,
+            micro_batches=len(set(self._micro_batches)) if self._micro_batches else -1,
+        )
+        self._count(iteration, len(plan.paused))
+        for observer in self._observers:
+            observer.iteration(iteration)
+        return iteration
+
+    def _count(self, iteration: Iteration, pauses: int) -> None:
+        counters = self.counters
+        counters.iterations += 1
+        counters.pauses += pauses
+        for name in ("tokens", "context_tokens", "drafted", "accepted", "emitted", "reused_blocks", "missed_blocks"):
+            setattr(counters, name, getattr(counters, name) + getattr(iteration, name))
+        counters.evictions, counters.offloads = self._pool.evictions, self._pool.offloads
+        counters.restores = self._pool.restores
+
+    @contextmanager
+    def _span(self, name: str) -> Iterator[None]:
+        start = time.monotonic_ns()
+        yield
+        self._spans.append(Span(start, time.monotonic_ns(), name))
+
+    def _page(self, event: PageEvent, content: Content | None) -> None:
+        for observer in self._observers:
+            observer.page(event, content)
+
+    def _tell_request(self, request: Request) -> None:
+        for observer in self._observers:
+            observer.request(request)
+
+    def _tell_pool(self) -> None:
+        settings = self.settings
+        size = sum(runner.block_bytes for runner in self._runners())
+        for observer in self._observers:
+            observer.pool(time.monotonic_ns(), settings.blocks, settings.host_blocks, settings.tokens_per_block, size)
+
+
+def _choose(plan: Plan, drafts: list[Draft], logits: Tensor) -> list[Chosen | None]:
+    """What each part of the plan comes to; None for chunks that do not end their context."""
+    best: list[int] = logits.argmax(-1).tolist() if len(logits) else []
+    chosen: list[Chosen | None] = []
+    row = 0
+    for (sequence, _), draft in zip(plan.generation, drafts, strict=True):
+        rows = slice(row, row + 1 + len(draft.tokens))
+        row = rows.stop
+        temperature = sequence.request.temperature
+        if temperature > 0:
+            chosen.append(choose_sampled(distribution(logits[rows], temperature), draft, sequence.random))
+        else:
+            chosen.append(choose_greedy(best[rows], draft.tokens))
+    for sequence, count in plan.context:
+        if sequence.done + count < len(sequence.tokens):
+            chosen.append(None)
+            continue
+        temperature = sequence.request.temperature
+        if temperature > 0:
+            chosen.append(choose_sampled(distribution(logits[row : row + 1], temperature), Draft(), sequence.random))
+        else:
+            chosen.append(choose_greedy(best[row : row + 1], ()))
+        row += 1
+    return chosen
