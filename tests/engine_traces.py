@@ -243,14 +243,13 @@ class Engine:
             self.running.append(ask)
             self.paused.discard(ask.number)
             ask.reused += ask.done if ask.scheduled == NEVER else 0
-            if ask.scheduled == NEVER:
-                ask.scheduled = self.now
         for ask in self.running:
             left = len(ask.text) - ask.done
             taken = any(each[0] is ask for each in batch)
             if not taken and budget > 0 and (left > 1 or not ask.output):
                 batch.append((ask, "context", min(left, budget), 0))
                 budget -= min(left, budget)
+                ask.scheduled = start if ask.scheduled == NEVER else ask.scheduled
         drafts = max((each[3] for each in batch), default=0)
         tokens = sum(each[2] for each in batch)
         self._passes(drafts, tokens)
