@@ -81,6 +81,10 @@ _OTHERS: tuple[Ink, ...] = (
     Ink("profiler", "#E3B9C0", "#6B3D45", "hatch"),
     Ink("mark", "#39424E", "#C4CCD6"),
     Ink("counter", "#44708F", "#7FB0D0"),
+    Ink("counter, second", "#8A5A83", "#C99AC2"),
+    Ink("counter, third", "#8A6D1F", "#D9BC6B"),
+    Ink("memory read", "#4477AA", "#5B92CC"),
+    Ink("memory write", "#EE7733", "#F59A55", "diagonals"),
     # KV pages: what nobody holds is quiet, what is held has a hue.
     Ink("page in use", "#4477AA", "#5B92CC"),
     Ink("shared page", "#AA3377", "#C9559A", "dots"),

@@ -12,6 +12,8 @@ VIEWS: tuple[str, ...] = (
     "ui.views.timeline.Timeline",
     "ui.views.gaps.Gaps",
     "ui.views.kernels.Kernels",
+    "ui.views.bandwidth.MemoryBandwidth",
+    "ui.views.pages.KvPages",
 )
 
 

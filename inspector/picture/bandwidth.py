@@ -1,0 +1,192 @@
+"""The memory bandwidth view as arrays: what each strip shows in every pixel column, and the figures above them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from inspector import units
+from inspector.analysis.bandwidth import Bandwidth, Bandwidths, Rate
+from inspector.analysis.iterations import Iterations
+from inspector.picture.curves import Samples, curve
+from inspector.picture.viewport import Grid
+from inspector.trace.selection import Window
+
+if TYPE_CHECKING:
+    from inspector.trace.trace import Trace
+
+Float = npt.NDArray[np.float64]
+Int = npt.NDArray[np.int64]
+
+# Strips beside the bandwidth, each with the counters that belong together; the first that fits takes a counter.
+_GROUPS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    ("Compute", "%", re.compile(r"SMs? Active|SM Issue|Tensor|GR Active|SM occupancy", re.IGNORECASE)),
+    ("Memory in use", "bytes", re.compile(r"memory in use", re.IGNORECASE)),
+    ("Clocks", "Hz", re.compile(r"clock(?! limited)", re.IGNORECASE)),
+    ("Power", "W", re.compile(r"power$|power draw", re.IGNORECASE)),
+    ("Links", "", re.compile(r"PCIe|NVLink|C2C", re.IGNORECASE)),
+)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One counter of a strip: lowest and highest value in each pixel column (NaN none), and its samples for the tip.
+
+    A `stacked` layer stands on the one before it.
+    """
+
+    name: str
+    low: Float
+    high: Float
+    samples: Samples
+    stacked: bool = False
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Counters on one scale from 0 to `top`, in `unit`."""
+
+    title: str
+    unit: str
+    top: float
+    layers: tuple[Layer, ...]
+
+
+@dataclass(frozen=True)
+class Bars:
+    """The mean share of the peak per iteration: its span, the share (NaN unknown), its kind and number."""
+
+    start: Int
+    end: Int
+    share: Float
+    kind: tuple[str, ...]
+    number: Int
+
+
+@dataclass(frozen=True)
+class BandwidthPicture:
+    """All of it, for `window` on `width` columns. `scope` is what the figures are of, `basis` what they rest on."""
+
+    window: Window
+    width: int
+    bandwidth: Bandwidth | None
+    strips: tuple[Strip, ...]
+    bars: Bars
+    scope: Window
+    share: float
+    read: float
+    write: float
+    covered_ns: int
+    basis: str
+
+
+def bandwidth_picture(trace: Trace, device: int, window: Window, chosen: Window | None, width: int) -> BandwidthPicture:
+    """The strips of a row of devices in `window`; figures over `chosen`, or the whole trace where that is None."""
+    width = max(width, 1)
+    scope = chosen or Window(0, max(trace.end_ns, 1))
+    found = trace.index(Bandwidths).of(device)
+    edges = np.linspace(window.start, window.end, width + 1).astype(np.int64)
+    strips: list[Strip] = []
+    if found is not None:
+        strips.append(_memory(found, edges))
+    strips += _others(trace, device, window, width)
+    nothing = float("nan")
+    return BandwidthPicture(
+        window,
+        width,
+        found,
+        tuple(strips),
+        _bars(trace, found, window, width),
+        scope,
+        found.both.mean(scope.start, scope.end) if found else nothing,
+        found.read.mean(scope.start, scope.end) if found and found.read else nothing,
+        found.write.mean(scope.start, scope.end) if found and found.write else nothing,
+        _covered(found.both, scope) if found else 0,
+        trace.info.basis,
+    )
+
+
+def _memory(found: Bandwidth, edges: Int) -> Strip:
+    layers = []
+    parts = (
+        [("read", found.read), ("write", found.write)]
+        if found.read and found.write
+        else [("read and write", found.both)]
+    )
+    for at, (name, rate) in enumerate(parts):
+        assert rate is not None
+        mean = rate.means(edges[:-1], np.maximum(edges[1:], edges[:-1] + 1)) * 100
+        layers.append(Layer(f"HBM {name}", mean, mean, Samples.of(rate.time, rate.share * 100), stacked=at > 0))
+    return Strip("HBM bandwidth", "% of peak", 100.0, tuple(layers))
+
+
+def _others(trace: Trace, device: int, window: Window, width: int) -> list[Strip]:
+    series, counters = trace["series"], trace["counters"]
+    groups: dict[str, list[Layer]] = {title: [] for title, _, _ in _GROUPS}
+    of_unit = {title: unit for title, unit, _ in _GROUPS}
+    step = max(window.length // width, 1)
+    grid = Grid(window.start, step, -(-window.length // step))
+    for row in np.flatnonzero(series["device"] == device).tolist():
+        name = trace.names[int(series["name"][row])]
+        title = next((title for title, _, spelling in _GROUPS if spelling.search(name)), "")
+        if not title:
+            continue
+        mine = counters["series"] == row
+        unit = trace.names[int(series["unit"][row])] if series["unit"][row] >= 0 else ""
+        value, of_unit[title] = _in_unit(counters["value"][mine], unit, of_unit[title])
+        samples = Samples.of(counters["time"][mine], value)
+        if len(samples.time):
+            made = curve(samples, grid)
+            groups[title].append(Layer(name, made.low, made.high, samples))
+    return [
+        Strip(title, of_unit[title], _top(layers, of_unit[title]), tuple(layers))
+        for title, layers in groups.items()
+        if layers
+    ]
+
+
+def _in_unit(value: Float, unit: str, wanted: str) -> tuple[Float, str]:
+    """Values in the unit of their strip, and that unit; clocks come in MHz and in Hz."""
+    if unit == "MHz" and wanted == "Hz":
+        return value * 1e6, "Hz"
+    return value, wanted or unit
+
+
+def _top(layers: list[Layer], unit: str) -> float:
+    return 100.0 if unit.startswith("%") else max(layer.samples.top for layer in layers) or 1.0
+
+
+def _bars(trace: Trace, found: Bandwidth | None, window: Window, width: int) -> Bars:
+    iterations = trace.index(Iterations)
+    first = int(np.searchsorted(iterations.end, window.start, "right"))
+    last = int(np.searchsorted(iterations.start, window.end))
+    # Bars under half a pixel say nothing: one in so many stands for its neighbours, which zooming in shows.
+    rows = np.arange(first, max(last, first), max((last - first) // (2 * width), 1))
+    start, end = iterations.start[rows], iterations.end[rows]
+    share = found.both.means(start, end) if found else np.full(len(rows), np.nan)
+    return Bars(start, end, share, tuple(iterations.kind(row) for row in rows.tolist()), iterations.number[rows])
+
+
+def _covered(rate: Rate, scope: Window) -> int:
+    if len(rate.time) < 2:
+        return 0
+    return max(min(scope.end, int(rate.time[-1])) - max(scope.start, int(rate.time[0])), 0)
+
+
+def value_text(value: float, unit: str) -> str:
+    """A value of a strip for people: '63.5 %', '1.98 GHz', '512 W', '100 GB'."""
+    if not np.isfinite(value):
+        return "–"
+    if unit.startswith("%"):
+        return f"{units.three_digits(value)} %"
+    if unit == "bytes":
+        return units.size(value)
+    if unit == "bytes/s":
+        return units.rate(value)
+    if unit == "Hz":
+        return f"{units.count(value)}Hz".replace(" GHz", " GHz")
+    return f"{units.three_digits(value)} {unit}".rstrip()

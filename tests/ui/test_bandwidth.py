@@ -1,0 +1,76 @@
+"""The memory bandwidth view, as a user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QMouseEvent
+from pytestqt.qtbot import QtBot
+
+from inspector.analysis.bandwidth import Bandwidths
+from inspector.readers import open_trace
+from inspector.trace.selection import Window
+from tests.ui.user import User
+from ui.views.bandwidth import MemoryBandwidth
+
+
+@pytest.fixture
+def view(user: User, sample_traces: Path) -> MemoryBandwidth:
+    user.open(sample_traces / "decode_server.sqlite")
+    user.window.show_view("bandwidth")
+    found = user.window.views["bandwidth"]
+    assert isinstance(found, MemoryBandwidth)
+    return found
+
+
+def test_its_figures_are_those_of_the_analysis(view: MemoryBandwidth, sample_traces: Path) -> None:
+    trace = open_trace(sample_traces / "decode_server.sqlite")
+    found = trace.index(Bandwidths).of(0)
+    assert found is not None
+    assert f"{100 * found.both.mean(0, trace.end_ns):.1f} %" in view.used.text
+    assert "simulated" in view.used.text
+    assert "samples 100 µs apart" in view.used.text
+    assert "4.80 TB/s" in view.peak.text
+
+
+def test_a_range_that_is_dragged_is_what_the_figures_are_of(view: MemoryBandwidth, qtbot: QtBot) -> None:
+    strips = view.strips
+    before = view.used.text
+    y = strips.height() // 2
+    qtbot.mousePress(strips, Qt.MouseButton.LeftButton, pos=QPoint(strips.left + 10, y))
+    place = QPointF(strips.left + 60, y)
+    left = Qt.MouseButton.LeftButton
+    strips.mouseMoveEvent(
+        QMouseEvent(QEvent.Type.MouseMove, place, strips.mapToGlobal(place), left, left, Qt.KeyboardModifier.NoModifier)
+    )
+    qtbot.mouseRelease(strips, left, pos=QPoint(strips.left + 60, y))
+    chosen = view.session.selection.window
+    assert chosen is not None
+    assert view.used.text != before
+    assert view.answer is not None
+    assert view.answer.scope == chosen
+
+
+def test_a_click_on_an_iteration_selects_it(view: MemoryBandwidth, qtbot: QtBot) -> None:
+    rect = next(rect for rect, strip in view.strips.places() if strip is None)
+    qtbot.mouseClick(view.strips, Qt.MouseButton.LeftButton, pos=rect.center().toPoint())
+    number = view.session.selection.iteration
+    assert number is not None
+    assert f"iteration {number}" in view.strips.tip_at(rect.center().x(), rect.center().y())
+
+
+def test_what_is_copied_are_the_samples_in_view(view: MemoryBandwidth) -> None:
+    view.session.look(Window(0, 10_000_000))
+    rows = view.rows_for_copy()
+    assert rows is not None
+    table = list(rows.rows)
+    assert all(0 <= row[2] <= 10_000_000 for row in table)  # type: ignore[operator]
+    assert {row[1] for row in table} >= {"HBM read", "HBM write"}
+
+
+def test_a_trace_without_counters_says_how_to_get_them(user: User, sample_traces: Path) -> None:
+    user.open(sample_traces / "decode_kineto.json.gz")
+    user.window.show_view("bandwidth")
+    assert "no device counters" in user.window.views["bandwidth"].message.text
