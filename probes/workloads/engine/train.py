@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -26,16 +27,16 @@ from .corpus import SHARES, Row, conversations, drill, rows, texts, tokenise
 from .model import SHAPES, WEIGHTS, Decoder
 from .tokens import Tokenizer, train
 
-BATCH_TOKENS = 4096
+BATCH_TOKENS = 2048
 LENGTHS = (512, 512, 512, 1024)
 """Row lengths in turn: most conversations are short, and long contexts must be known too."""
 RATES = {"target": 3e-3, "draft": 5e-3}
 _WARM_UP = 60
-DRILLS = {"target": 500, "draft": 0}
+DRILLS = {"target": 700, "draft": 0}
 """Steps at the start that are drills: the target has to learn to copy, the draft model has no room for it."""
 _DRILL_LENGTH = 128
 _DRILLED_WORDS = (12, 60)
-"""The longest group of words at the start of the drills and at their end."""
+"""The longest group of words in most of the drills, and at the end of the last third, where it grows."""
 _DECAY = 0.6
 """The last part of the steps over which the rate falls, in a straight line, to `_FLOOR` of itself."""
 _FLOOR = 0.02
@@ -47,8 +48,11 @@ _EVERY_SECONDS = 150.0
 
 @dataclass(frozen=True)
 class Made:
-    """How weights were made. `validation` is nats per answer token, by group, over requests kept out of training."""
+    """How weights were made. `recipe` is the commit of this folder; `validation` is nats per answer token, by group,
+    over requests kept out of training.
+    """
 
+    recipe: str
     model: str
     seed: int
     steps: int
@@ -129,7 +133,8 @@ class Training:
         random = Random(f"drill {self.which} {self.seed}")
         for at in range(DRILLS[self.which]):
             first, last = _DRILLED_WORDS
-            longest = first + (last - first) * at // DRILLS[self.which]
+            grown = max(0.0, 3 * at / DRILLS[self.which] - 2)
+            longest = round(first + (last - first) * grown)
             yield _tensors([drill(random, _DRILL_LENGTH + 1, longest) for _ in range(BATCH_TOKENS // _DRILL_LENGTH)])
         sources = [
             rows(self.tokenizer, Random(f"{self.which} {self.seed} {turn}"), length + 1, SHARES[self.which])
@@ -146,6 +151,7 @@ def _tensors(batch: list[Row]) -> tuple[Tensor, Tensor]:
 
 def train_model(which: str, tokenizer: Tokenizer, out: Path, seed: int, minutes: float = 0.0, steps: int = 0) -> Made:
     """Train "target" or "draft" for `steps`, or for about `minutes` of CPU time, and save it in `out` now and then."""
+    recipe = _recipe()
     training = Training(which, tokenizer, seed)
     started = saved = time.process_time()
     timed: list[float] = []
@@ -167,9 +173,47 @@ def train_model(which: str, tokenizer: Tokenizer, out: Path, seed: int, minutes:
             _say(f"{which} {training.done}/{planned} saved, validation {training.validate(20)}")
     training.save(out)
     cpu = (time.process_time() - started) / 60
-    made = Made(which, seed, training.done, training.done * BATCH_TOKENS, round(cpu, 1), training.validate())
+    made = Made(recipe, which, seed, training.done, training.done * BATCH_TOKENS, round(cpu, 1), training.validate())
     (out / f"{which}.json").write_text(json.dumps(asdict(made), indent=1) + "\n", encoding="utf-8")
     return made
+
+
+def describe(folder: Path) -> str:
+    """What README.md of the weights in `folder` says, from what was noted when they were made."""
+    lines = [
+        "# Weights of the built-in engine",
+        "",
+        "`tokens.json` holds the merges of the tokenizer, the others the models in half precision, made by",
+        "",
+        "    python -m probes.workloads.engine.train all --minutes 32",
+        "",
+        "from text that the program generates itself (`facts.py`, `faq.py`, `scenes.py`, `prose.py`, `copying.py`), on",
+        "one CPU thread with bfloat16 autocast. The exact run again: `train MODEL --seed S --steps N` at the recipe's",
+        "commit; another processor or PyTorch may round differently. Validation is nats per answer token over requests",
+        "whose combination of topic and form, role and thing, or text never occurs in training.",
+        "",
+        "| model | recipe | seed | steps | tokens | CPU minutes | faq | prose | copy |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for which in SHAPES:
+        path = folder / f"{which}.json"
+        if path.exists():
+            made = Made(**json.loads(path.read_text(encoding="utf-8")))
+            losses = [f"{made.validation[group]:.3f}" for group in ("faq", "prose", "copy")]
+            cells = [which, made.recipe, made.seed, made.steps, f"{made.tokens:,}", made.cpu_minutes, *losses]
+            lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _recipe() -> str:
+    """The commit that last changed this folder, "unknown" outside of a repository."""
+    folder = Path(__file__).parent
+    command = ["git", "log", "-1", "--format=%h", "--", "."]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -190,6 +234,7 @@ def main(arguments: list[str] | None = None) -> None:
     for which in SHAPES if chosen.what == "all" else set(SHAPES) & {chosen.what}:
         share = 0.25 if chosen.what == "all" and which == "draft" else 1.0
         _say(str(train_model(which, tokenizer, chosen.out, chosen.seed, chosen.minutes * share, chosen.steps)))
+    (chosen.out / "README.md").write_text(describe(chosen.out), encoding="utf-8")
 
 
 def _say(line: str) -> None:
