@@ -8,6 +8,8 @@ from typing import Protocol, cast
 
 COMMANDS: tuple[str, ...] = (
     "window",
+    "demo",
+    "record",
     "summary",
     "gaps",
     "kernels",

@@ -60,7 +60,8 @@ def _refuse_other(path: Path) -> None:
         raise Usage(f"{path} is still being recorded", "", "choose another name")
 
 
-def _write(trace: Trace, folder: Path, report: Report) -> None:
+def write_tables(trace: Trace, folder: Path, report: Report = _silent) -> None:
+    """Write `<table>.arrow` for every table that has rows, and names.arrow, into `folder`. Raises OSError."""
     done, total = 0, trace.nbytes()
     for name, table in trace.tables.items():
         if len(table):
@@ -68,6 +69,10 @@ def _write(trace: Trace, folder: Path, report: Report) -> None:
             done += table.nbytes()
             report(done, total)
     write_texts(folder / "names.arrow", trace.names.texts)
+
+
+def _write(trace: Trace, folder: Path, report: Report) -> None:
+    write_tables(trace, folder, report)
     # Last, so that a folder with a header is a whole one.
     file = os.open(folder / header.NAME, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with open(file, "wb") as out:

@@ -1,0 +1,67 @@
+"""Launch the built-in engine under the probes: the quickest way to see the whole program at work."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import shlex
+import sys
+from pathlib import Path
+
+from inspector.commands import common, record
+from inspector.errors import InspectorError, Missing
+from probes.workloads.engine import options
+
+NAME = "demo"
+HELP = "launch the built-in inference engine, record it and watch it live"
+# The engine computes on all that is left over.
+_NICE = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments: how to record, then the engine's own."""
+    record.add_recording(parser)
+    options.add_arguments(parser, leave_out=("seconds",))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Record the engine, with a window or without one; without one, until Ctrl+C where no --seconds is given."""
+    given = options.to_argv(options.from_args(args))
+    missing = [name for name in ("torch", "safetensors") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise Missing(
+            "the built-in engine cannot start",
+            f"{' and '.join(missing)} not installed",
+            "run ./packaging/run demo, or pip install 'inflight-inspector[demo]'",
+        )
+    out = args.out or record.default_out(NAME)
+    if not args.headless:
+        return record.open_window([NAME, *record.recording_argv(args, out), *given])
+    from probes.recorder import Plan
+    from probes.recorder import record as run_recorded
+
+    command = [sys.executable, "-I", "-m", "probes.workloads.engine", *given]
+    outcome = run_recorded(Plan(command, Path(out), args.seconds, args.control, _NICE))
+    if outcome.failure is not None:
+        raise outcome.failure
+    if outcome.exit_code:
+        why = f"it ended with code {outcome.exit_code}"
+        raise InspectorError(
+            "the built-in engine failed", why, f"see its messages above; what was recorded opens: {out}"
+        )
+    common.print_text(_summary(out, outcome.lost))
+    return 0
+
+
+def _summary(out: str, lost: int) -> str:
+    import inspector
+
+    trace = inspector.open(out)
+    iterations, requests = trace["iterations"], trace["requests"]
+    tokens = int(iterations.get("emitted").clip(0).sum())
+    shown = shlex.quote(out)
+    return (
+        f"{out}: {len(iterations):,} iterations, {len(requests):,} requests, {tokens:,} tokens given out, "
+        f"{lost:,} records lost\n"
+        f"Next: inflight {shown} (window), inflight summary {shown}, inflight gaps {shown}"
+    )

@@ -1,0 +1,78 @@
+"""The end of a recording: its streams become one file per table, which opens at once.
+
+What the tables hold is what the reader of unfinished recordings finds in the streams: it is that reader which is asked.
+Until the header says "complete" the streams are the recording, so breaking off at any point loses nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+import inspector
+from inspector.trace import header, lock
+from inspector.trace.header import Header, Info, Said
+from inspector.trace.ring import SUFFIX as RING_SUFFIX
+from inspector.trace.save import write_tables
+
+OUTPUT = "output.log"
+_LEFTOVERS = (".arrows", RING_SUFFIX)
+# Gathering and sorting hold a table about three times.
+_MEMORY_PER_BYTE = 3
+
+
+def compact(folder: Path, head: Header) -> bool:
+    """Turn the streams of the recording whose header is `head` into tables; False when it is too large for the memory.
+
+    Raises OSError when the disk does not take it, Unreadable when the streams do not read; then the streams stay.
+    """
+    size = sum(path.stat().st_size for path in folder.glob("*.arrows"))
+    if size * _MEMORY_PER_BYTE > _available():
+        return False
+    trace = inspector.open(folder)
+    try:
+        write_tables(trace, folder)
+        info = trace.info
+        header.write(
+            folder,
+            msgspec.structs.replace(
+                head,
+                state="complete",
+                info=Info(
+                    producer=head.info.producer,
+                    schema_version=head.info.schema_version,
+                    origin_ns=info.origin_ns,
+                    duration_ns=info.duration_ns,
+                    start_epoch_ns=info.start_epoch_ns,
+                    basis=info.basis,
+                    details={key: text for key, text in info.details.items() if key != "state"},
+                    missing=dict(info.missing),
+                ),
+                rows={name: len(table) for name, table in trace.tables.items() if len(table)},
+                names=len(trace.names),
+                quality=[
+                    Said(note.code, note.count, note.text, note.first)
+                    for note in trace.quality.notes
+                    if note.code != "recovered"
+                ],
+            ),
+        )
+    except OSError:
+        for path in folder.glob("*.arrow"):
+            path.unlink()
+        raise
+    for path in folder.iterdir():
+        if path.suffix in _LEFTOVERS or path.name in (OUTPUT, lock.NAME):
+            path.unlink()
+    return True
+
+
+def _available() -> int:
+    """Bytes of memory that can be had; a lot where the system does not say."""
+    with suppress(OSError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return 1 << 62

@@ -1,0 +1,231 @@
+"""The recorder: starts a workload, empties its rings ten times a second, looks at the host, and closes the recording.
+
+A probe that fails, a disk that is full: the recording ends, the workload does not.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from inspector.errors import InspectorError, Missing
+from probes.compaction import compact
+from probes.host import Host
+from probes.launch import Workload
+from probes.output import Output
+from probes.recording import Recording
+from probes.samples import Samples
+from probes.signals import PASSED_ON, STOPS, Signals, caught
+
+_STDIN, _STDOUT = 0, 1
+_DRAIN_S = 0.1
+_SAMPLE_NS = 500_000_000
+_PROBE_NS = 1_000_000_000
+# Time for a process to make the ring that names it.
+_NAME_NS = 15_000_000_000
+PROBES = {
+    "rings": {"emptied every": "100 ms"},
+    "host": {"sampled every": "500 ms", "from": "/proc"},
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to record: a command, into which folder, for how many seconds (None: until it ends); `nice` is added to its
+    priority number. With `control` it is told JSON lines that come on standard input.
+    """
+
+    command: Sequence[str]
+    out: Path
+    seconds: float | None = None
+    control: bool = False
+    nice: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How it went: the workload's exit code (128 + n for signal n, 0 when the recorder was to end it), rows written and
+    lost, how long it ran, and what kept the recording from being closed.
+    """
+
+    path: Path
+    exit_code: int
+    records: int
+    lost: int
+    seconds: float
+    failure: InspectorError | None = None
+
+
+def record(plan: Plan) -> Outcome:
+    """Run the workload under the probes until it ends. Raises Usage, Missing, InspectorError when it does not start."""
+    recording = Recording(plan.out, plan.command, PROBES)
+    try:
+        with caught() as signals:
+            workload = Workload(plan.command, recording.path, plan.control, plan.nice)
+            run = _Run(plan, recording, workload, signals)
+            return run.until_end()
+    except Missing:
+        # Nothing has run: there is nothing to keep.
+        recording.discard()
+        raise
+
+
+class _Run:
+    def __init__(self, plan: Plan, recording: Recording, workload: Workload, signals: Signals) -> None:
+        self._plan, self._recording, self._workload, self._signals = plan, recording, workload, signals
+        self._failure: InspectorError | None = None
+        self._ended_by_us = False
+        self._output = Output(recording.path, _STDOUT) if plan.control else None
+        self._said = b""
+        self._hears = plan.control
+        self._host = Host()
+        self._samples = Samples(recording.add_streams("host"))
+        self._sample_ns = self._probe_ns = recording.start_ns
+        # Until when the ring of a process may come, and what the system calls it; '' once it has its name.
+        self._unnamed: dict[int, tuple[int, str]] = {}
+
+    def until_end(self) -> Outcome:
+        deadline = None if self._plan.seconds is None else time.monotonic() + self._plan.seconds
+        due = time.monotonic()
+        while not self._workload.has_ended():
+            now = time.monotonic()
+            if deadline is not None and now >= deadline and not self._workload.is_stopping:
+                self._ended_by_us = True
+                self._workload.stop(now)
+            self._workload.tick(now)
+            if now >= due:
+                due = max(due + _DRAIN_S, now)
+                self._guarded_look()
+                if self._output is not None:
+                    self._output.forward()
+            if self._signals.wait(due - time.monotonic(), [_STDIN] if self._hears else []):
+                self._hear()
+            for number in self._signals.take():
+                self._receive(number)
+        ended = time.monotonic_ns()
+        self._workload.close()
+        self._close()
+        if self._output is not None:
+            self._output.forward()
+            self._output.close()
+        self._recording.leave()
+        code = self._workload.code or 0
+        return Outcome(
+            self._recording.path,
+            0 if self._ended_by_us else 128 - code if code < 0 else code,
+            self._recording.num_records(),
+            self._recording.num_lost(),
+            (ended - self._recording.start_ns) / 1e9,
+            self._failure,
+        )
+
+    def _receive(self, number: int) -> None:
+        workload = self._workload
+        if number in STOPS:
+            workload.stop(time.monotonic(), signal.SIGINT if number == signal.SIGINT else signal.SIGTERM)
+        elif number in PASSED_ON:
+            workload.send(number)
+        elif number == signal.SIGTSTP:
+            # Its session has no terminal that could stop it.
+            workload.send(signal.SIGSTOP)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            workload.send(signal.SIGCONT)
+
+    def _hear(self) -> None:
+        data = os.read(_STDIN, 1 << 16)
+        if not data:  # the window is gone: the recording goes on
+            self._hears = False
+            return
+        *lines, self._said = (self._said + data).split(b"\n")
+        if len(self._said) > 1 << 16:
+            self._said = b""
+        for line in lines:
+            self._workload.tell(line, time.monotonic())
+        self._ended_by_us = self._ended_by_us or self._workload.is_stopping
+
+    def _guarded_look(self) -> None:
+        if self._failure is not None:
+            return
+        try:
+            self._look()
+        except OSError as error:
+            self._fail(error)
+
+    def _look(self) -> None:
+        self._recording.drain()
+        now = time.monotonic_ns()
+        if now >= self._sample_ns:
+            self._sample_ns = now + _SAMPLE_NS
+            self._sample(now)
+        if now >= self._probe_ns:
+            self._probe_ns = now + _PROBE_NS
+            records, lost = self._recording.num_records(), self._recording.num_lost()
+            self._samples.probe(now, "recorder", "running", records, lost, time.process_time_ns())
+        self._samples.flush()
+
+    def _sample(self, now: int) -> None:
+        for reading in self._host.sample(now, {self._workload.pid, *self._ringed()}):
+            self._samples.counter(now, reading.series, reading.unit, reading.value, pid=reading.pid)
+        for pid in self._host.pids:
+            self._unnamed.setdefault(pid, (now + _NAME_NS, self._host.name(pid)))
+        self._name_processes(now)
+
+    def _name_processes(self, now: int) -> None:
+        """The ring of a process tells what it is; one without is called as the system calls it."""
+        ringed = self._ringed()
+        for pid, (since, name) in self._unnamed.items():
+            if name and now >= since:
+                self._unnamed[pid] = (since, "")
+                if pid not in ringed:
+                    self._samples.process(pid, name)
+
+    def _ringed(self) -> set[int]:
+        return {drain.ring.pid for drain in self._recording.drains.values()}
+
+    def _close(self) -> None:
+        recording = self._recording
+        if self._failure is None:
+            try:
+                recording.drain()
+                self._name_processes(time.monotonic_ns() + _NAME_NS)
+                self._samples.flush()
+                recording.finish()
+                if not compact(recording.path, recording.header):
+                    _say(
+                        f"{recording.path} is larger than this machine's memory allows to sort, so it stays as streams"
+                    )
+            except OSError as error:
+                self._fail(error)
+            except InspectorError as error:
+                self._failure = error
+
+    def _fail(self, error: OSError) -> None:
+        """The disk does not take it: what is written stays, and the workload goes on without us."""
+        recording = self._recording
+        why = error.strerror or str(error)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        do = "make room and record again; " if full else ""
+        seconds = (time.monotonic_ns() - recording.start_ns) / 1e9
+        self._failure = Missing(
+            f"the recording stopped after {seconds:.1f} s",
+            why,
+            f"{do}what was recorded until then opens: {recording.path}",
+        )
+        with suppress(OSError):
+            recording.close_streams()
+        recording.leave()
+        if not self._workload.has_ended():
+            _say(f"{self._failure}. The workload goes on")
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):
+        sys.stderr.write(f"inflight: {text}\n")
+        sys.stderr.flush()

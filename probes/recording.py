@@ -1,0 +1,183 @@
+"""The folder of a recording while it is made: its header, the rings that appear in it, the streams that grow.
+
+Only one process writes a recording; it holds the lock for as long as it lives.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from inspector.errors import InspectorError, Unreadable, Usage
+from inspector.trace import header, lock
+from inspector.trace.header import Anchor, Header, Info, Said
+from inspector.trace.quality import Quality
+from inspector.trace.ring import SUFFIX as RING_SUFFIX
+from inspector.trace.save import SUFFIX
+from probes.streams import Drain, Streams
+
+_SECOND = 1_000_000_000
+
+
+class Recording:
+    """A new recording at `path`, state "recording".
+
+    Raises Usage when something stands there already, InspectorError when the folder cannot be made.
+    """
+
+    def __init__(self, path: Path, command: Sequence[str], probes: dict[str, dict[str, str]]) -> None:
+        self.path = Path(os.path.abspath(path))
+        if self.path.suffix != SUFFIX:
+            raise Usage(f"{path} does not end in {SUFFIX}", "", f"call it {self.path.name}{SUFFIX}")
+        try:
+            self.path.mkdir(mode=0o700)
+            self._lock = lock.take(self.path)
+            self.header = Header(
+                format=header.FORMAT,
+                state="recording",
+                host=platform.node(),
+                command=list(command),
+                clock=[anchor()],
+                probes=probes,
+                info=Info(producer="Inflight Inspector"),
+            )
+            header.write(self.path, self.header)
+        except FileExistsError as error:
+            raise Usage(f"{path} is there already", "", "choose another name with --out") from error
+        except OSError as error:
+            raise InspectorError(
+                f"cannot record into {path}", error.strerror or str(error), "choose a folder that may be written"
+            ) from error
+        self.drains: dict[str, Drain] = {}
+        self.streams: list[Streams] = []
+        self.quality = Quality()
+        """What the recorder itself has to say."""
+        self._told_ns = self.start_ns
+
+    @property
+    def start_ns(self) -> int:
+        """CLOCK_MONOTONIC of its beginning."""
+        return self.header.clock[0].monotonic_ns
+
+    def add_streams(self, producer: str) -> Streams:
+        """Streams of a producer that has no ring."""
+        streams = Streams(self.path, producer)
+        self.streams.append(streams)
+        return streams
+
+    def drain(self) -> None:
+        """Find new rings, empty all of them, and once a second tell the header what was lost. Raises OSError."""
+        for name in sorted(os.listdir(self.path)):
+            if name.endswith(RING_SUFFIX) and name not in self.drains:
+                try:
+                    self.drains[name] = Drain(self.path / name)
+                except Unreadable:
+                    # Its producer is about to write the head. One that stays so is told of at the end.
+                    continue
+        for drain in self.drains.values():
+            self._drain(drain)
+        now = time.monotonic_ns()
+        if now - self._told_ns >= _SECOND:
+            self._told_ns = now
+            self.tell()
+
+    def tell(self) -> None:
+        """Write the header if it has changed. Raises OSError."""
+        quality = Quality(list(self.quality.notes))
+        for drain in self.drains.values():
+            for note in drain.rows.quality.notes:
+                quality.add(note.code, note.text, note.count, note.first)
+            for table, lost in self._lost(drain).items():
+                quality.add("profiler-loss", f"{table}: dropped by the workload, whose ring was full", lost)
+        now = msgspec.structs.replace(
+            self.header,
+            producers=sorted([drain.streams.producer for drain in self.drains.values()] + self._others()),
+            quality=[Said(note.code, note.count, note.text, note.first) for note in quality.notes],
+        )
+        if now != self.header:
+            self.header = now
+            header.write(self.path, now)
+
+    def finish(self) -> None:
+        """Take what is left, end the streams, and note the end on both clocks. Raises OSError."""
+        self.drain()
+        for name in sorted(os.listdir(self.path)):
+            if name.endswith(RING_SUFFIX) and name not in self.drains:
+                self.quality.add("invalid", "rings that could not be read", first=name)
+        self.header = msgspec.structs.replace(self.header, clock=[*self.header.clock, anchor()])
+        self.tell()
+        header.write(self.path, self.header)
+        self.close_streams()
+
+    def close_streams(self) -> None:
+        """End the streams and let go of the rings, which stay. Raises OSError."""
+        failed: OSError | None = None
+        everything: list[Drain | Streams] = [*self.drains.values(), *self.streams]
+        for each in everything:
+            try:
+                each.close()
+            except OSError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+    def leave(self) -> None:
+        """Give up the lock: from now on the recording is what its header says."""
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock = -1
+
+    def discard(self) -> None:
+        """Remove the folder: nothing was recorded."""
+        self.leave()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def rows(self, table: str) -> int:
+        """Rows of a table written so far."""
+        return sum(streams.rows.get(table, 0) for streams in self._all_streams())
+
+    def num_records(self) -> int:
+        """Rows written so far, of all tables."""
+        return sum(sum(streams.rows.values()) for streams in self._all_streams())
+
+    def num_lost(self) -> int:
+        """Rows that workloads dropped, and those that had to be left out."""
+        return sum(said.count for said in self.header.quality if said.code in ("profiler-loss", "invalid"))
+
+    def _drain(self, drain: Drain) -> None:
+        if drain.ended:
+            return
+        try:
+            drain.drain()
+        except Unreadable as error:
+            drain.ended = True
+            drain.rows.quality.add("invalid", f"a ring that could not be read any more: {error.why}")
+
+    def _lost(self, drain: Drain) -> dict[str, int]:
+        try:
+            return drain.ring.lost()
+        except Unreadable:
+            return {}
+
+    def _all_streams(self) -> list[Streams]:
+        return [*(drain.streams for drain in self.drains.values()), *self.streams]
+
+    def _others(self) -> list[str]:
+        return [streams.producer for streams in self.streams]
+
+
+def anchor() -> Anchor:
+    """Now, on both clocks: the closest pair of a few."""
+    pairs = []
+    for _ in range(5):
+        before = time.monotonic_ns()
+        epoch = time.time_ns()
+        after = time.monotonic_ns()
+        pairs.append((after - before, Anchor((before + after) // 2, epoch)))
+    return min(pairs, key=lambda pair: pair[0])[1]

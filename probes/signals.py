@@ -1,0 +1,63 @@
+"""Signals as things that come in, one after the other, to a loop that waits for them and for files."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PASSED_ON = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
+"""Those that are the workload's business alone."""
+_ALL = (*STOPS, *PASSED_ON, signal.SIGTSTP, signal.SIGCHLD)
+
+
+class Signals:
+    """What has come in and was not taken yet."""
+
+    def __init__(self, wake: int) -> None:
+        self._wake = wake
+        self._come: deque[int] = deque()
+
+    def take(self) -> list[int]:
+        """Numbers of the signals that have come since the last call, in order."""
+        come: list[int] = []
+        while self._come:
+            come.append(self._come.popleft())
+        return come
+
+    def wait(self, seconds: float, files: Sequence[int] = ()) -> list[int]:
+        """Wait for a signal, for `files` to be readable, or for the time to pass; the readable files."""
+        ready: list[int] = select.select([self._wake, *files], [], [], max(0.0, seconds))[0]
+        if self._wake in ready:
+            ready.remove(self._wake)
+            os.read(self._wake, 4096)
+        return ready
+
+    def _put(self, number: int, frame: object) -> None:
+        self._come.append(number)
+
+
+@contextmanager
+def caught() -> Iterator[Signals]:
+    """Catch the signals of a recorder until the block ends. Of the main thread only."""
+    wake, waker = os.pipe()
+    os.set_blocking(wake, False)
+    os.set_blocking(waker, False)
+    signals = Signals(wake)
+    waker_before = signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    # What was ignored when we were started (nohup) stays so.
+    before = {
+        number: signal.signal(number, signals._put) for number in _ALL if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(waker_before)
+        os.close(wake)
+        os.close(waker)

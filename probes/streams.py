@@ -1,0 +1,83 @@
+"""The streams of one producer in a recording's folder, and how a ring is emptied into them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from inspector.trace.arrow import StreamWriter
+from inspector.trace.ring import Ring
+from inspector.trace.ring_rows import Columns, RingRows
+
+
+class Streams:
+    """`<producer>.<table>.arrows` for each table that gets rows, and `<producer>.names.arrows`."""
+
+    def __init__(self, folder: Path, producer: str) -> None:
+        self.producer = producer
+        self.rows: dict[str, int] = {}
+        """Rows written so far, by table."""
+        self._folder = folder
+        self._writers: dict[str, StreamWriter] = {}
+
+    def append(self, texts: Sequence[str], tables: Mapping[str, Columns], to: int) -> None:
+        """Append texts, then rows, table by table: what others refer to has to come first, so that no row stands in the
+        folder without it. `to` is how far the source was read. Raises OSError; what came before is written then.
+        """
+        if texts:
+            self._writer("names").append_texts(texts, to)
+        for table, columns in tables.items():
+            self._writer(table).append(columns, to)
+            self.rows[table] = self.rows.get(table, 0) + len(next(iter(columns.values())))
+
+    def close(self) -> None:
+        """End the streams. Raises OSError, after all of them are closed."""
+        failed: OSError | None = None
+        for writer in self._writers.values():
+            try:
+                writer.close()
+            except OSError as error:
+                failed = error
+        self._writers = {}
+        if failed is not None:
+            raise failed
+
+    def _writer(self, table: str) -> StreamWriter:
+        writer = self._writers.get(table)
+        if writer is None:
+            path = self._folder / f"{self.producer}.{table}.arrows"
+            writer = self._writers[table] = StreamWriter(path)
+        return writer
+
+
+class Drain:
+    """One ring and its streams. Raises Unreadable for what is no ring (yet)."""
+
+    def __init__(self, path: Path) -> None:
+        self.ring = Ring(path, writable=True)
+        self.rows = RingRows(self.ring.pid)
+        self.streams = Streams(path.parent, path.name[: -len(path.suffix)])
+        self.ended = False
+        """The ring cannot be read any more."""
+
+    def drain(self) -> None:
+        """Write what stands in the ring to the streams, and only then give the room back.
+
+        Whenever this is broken off, each frame stands in the ring or, as its stream says, in the stream. Raises
+        OSError when the disk does not take it, Unreadable when the ring cannot be read any more.
+        """
+        taken = self.ring.take()
+        if taken.upto > taken.since:
+            texts, tables = self.rows.resolve(taken)
+            self.streams.append(texts, tables, taken.upto)
+            self.ring.release(taken.upto)
+        if taken.damage:
+            # There is no telling where the next frame would begin, so all that is written by now is given up.
+            self.rows.quality.add(
+                "invalid", f"bytes of a ring that could not be read: {taken.damage}", self.ring.skip()
+            )
+
+    def close(self) -> None:
+        """Let go of the ring and end the streams. Raises OSError."""
+        self.ring.close()
+        self.streams.close()
