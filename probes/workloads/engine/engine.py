@@ -24,7 +24,6 @@ from probes.workloads.engine.records import (
     PAUSED,
     Iteration,
     Observer,
-    Pass,
     Span,
     Step,
 )
@@ -82,7 +81,7 @@ class Engine:
         self._drafter = self._drafter_for(settings)
         self._ids = 0
         self._spans: list[Span] = []
-        self._passes: list[Pass] = []
+        self._passes: list[Span] = []
         self._micro_batches: tuple[int, ...] | None = None
         self._left: list[Step] = []
         self._tell_pool()
@@ -161,6 +160,12 @@ class Engine:
         steps += [Step(sequence.request, PAUSED) for sequence in plan.paused]
         return self._end(start, plan, steps)
 
+    def stop(self) -> Iteration | None:
+        """End all requests with what they have made so far. The iteration that tells so; None if there were none."""
+        for request in self.requests:
+            self.cancel(request)
+        return self.step()
+
     def close(self) -> None:
         """Give back what the runners hold."""
         for runner in self._runners():
@@ -225,7 +230,8 @@ class Engine:
     def _forward(self, pieces: list[Piece], runner: Runner) -> Result:
         result = runner.forward(pieces, self.counters.iterations)
         name = "target forward" if runner is self._target else "draft forward"
-        self._passes += [Pass(*times, name) for times in result.passes]
+        if result.span is not None:
+            self._passes.append(Span(*result.span, name))
         return result
 
     def _update(self, plan: Plan, drafts: list[Draft], chosen: list[Chosen | None]) -> list[Step]:

@@ -21,15 +21,6 @@ class Span(NamedTuple):
     name: str
 
 
-class Pass(NamedTuple):
-    """One forward pass on the processor that stands in for a device, `stage` its number."""
-
-    start: int
-    end: int
-    stage: int
-    name: str
-
-
 @dataclass(frozen=True)
 class Step:
     """What one request did in an iteration.
@@ -55,8 +46,9 @@ class Step:
 class Iteration:
     """One iteration, complete. Counts are of requests, tokens and blocks; block counts are those at its `end`.
 
-    `reused_blocks` and `missed_blocks`: whole context blocks of the requests that were admitted in it, found or not.
-    `paused_requests` wait to be taken up again, `queued_requests` have not begun.
+    `spans` are parts of it on the engine's thread, the whole first; `passes` forward passes that stand in for device
+    work. Of the requests that were admitted in it `reused_blocks` of the whole context blocks were in the cache,
+    `missed_blocks` were not. `paused_requests` wait to be taken up again, `queued_requests` have not begun.
     """
 
     number: int
@@ -64,7 +56,7 @@ class Iteration:
     end: int
     steps: Sequence[Step]
     spans: Sequence[Span]
-    passes: Sequence[Pass]
+    passes: Sequence[Span]
     paused_requests: int
     queued_requests: int
     used_blocks: int

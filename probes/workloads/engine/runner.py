@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -19,23 +19,16 @@ from probes.workloads.engine.packing import Layout, Piece
 from probes.workloads.engine.paged import PagedLayers
 
 
-class Pass(NamedTuple):
-    """When one stage computed one forward pass (or one micro-batch of it); ns on the monotonic clock."""
-
-    start: int
-    end: int
-    stage: int
-
-
 @dataclass(frozen=True)
 class Result:
     """Logits (rows, entries) of the last `Piece.logits` tokens of each piece, in the order of the pieces.
 
-    `passes` are empty where real device work is recorded instead. `micro_batches`: the one that each piece was in.
+    `span` (start, end in ns on the monotonic clock) is that of a forward pass on a processor, which stands in for
+    device work; None where it is recorded otherwise. `micro_batches`: the one that each piece was in.
     """
 
     logits: Tensor
-    passes: tuple[Pass, ...] = ()
+    span: tuple[int, int] | None = None
     micro_batches: tuple[int, ...] | None = None
 
 
@@ -88,8 +81,7 @@ class LocalRunner:
         layout = Layout.of(pieces, self._layers.tokens_per_block, self._layers.device, self._layers.dtype)
         x = self._layers.run(self._model.embed(layout.ids), layout)
         logits = self._model.unembed(x[layout.wanted])
-        passes = (Pass(start, time.monotonic_ns(), 0),) if self._stands_in else ()
-        return Result(logits, passes)
+        return Result(logits, (start, time.monotonic_ns()) if self._stands_in else None)
 
     def move(self, transfers: Sequence[Transfer]) -> None:
         """See Runner."""
