@@ -176,7 +176,7 @@ class Builder:
                 column = SCHEMAS[name].column(key)
                 if column.may_be_never:
                     values[values != NEVER] -= origin
-                elif column.unit == "ns":
+                elif column.is_moment:
                     values -= origin
         epoch = None if info.start_epoch_ns is None else info.start_epoch_ns + origin
         if epoch is not None and not 0 <= epoch < _LAST_EPOCH_NS:

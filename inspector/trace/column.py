@@ -13,7 +13,7 @@ class Column:
 
     `optional` ones may be absent from a table. `refers` is "names" or the table whose rows the column holds. In a time
     column that `may_be_never`, NEVER stands where there is no time. Values are in [0, `below`) where that is given.
-    `unknown` stands where a file does not say.
+    `unknown` stands where a file does not say. What is in ns and no `is_duration` is a moment, counted from the origin.
     """
 
     name: str
@@ -25,6 +25,12 @@ class Column:
     may_be_never: bool = False
     below: int = 0
     unknown: float = 0
+    is_duration: bool = False
+
+    @property
+    def is_moment(self) -> bool:
+        """Whether it holds moments, which move with the origin of the clock."""
+        return self.unit == "ns" and not self.is_duration
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def merge(traces: Sequence[Trace]) -> Trace:
                     values = np.where(values >= 0, values + offsets[column.refers], -1)
                 elif column.may_be_never:
                     values = np.where(values == NEVER, NEVER, values + shift)
-                elif column.unit == "ns":
+                elif column.is_moment:
                     values = values + shift
                 elif (name, column.name) == ("devices", "number"):
                     values = _renumbered(values, used, quality)
