@@ -100,6 +100,20 @@ _OTHERS: tuple[Ink, ...] = (
     Ink("own host", "#F0B080", "#A8673A", "lines"),
     Ink("not told", "#D9DCE1", "#5A6069", "hatch"),
     Ink("no processor", "#882255", "#C0528C", "diagonals"),
+    # What a request does: waiting is quiet, work has the hues of iterations, what went wrong is warm.
+    Ink("queued", "#C9CDD3", "#4B5159", "dots"),
+    Ink("context chunk", "#7563B3", "#8F7FD0"),
+    Ink("generation", "#2F8F78", "#4DB398"),
+    Ink("generation, room for more tokens", "#C4E0D6", "#2B4A41"),
+    Ink("paused", "#EE7733", "#F59A55", "lines"),
+    Ink("finished", "#2B323B", "#E3E8EE"),
+    Ink("held, not scheduled", "#DFE2E6", "#3A4047", "hatch"),
+    Ink("padding", "#D9909A", "#8E4A55", "hatch"),
+    # Draft tokens: what became of them.
+    Ink("accepted", "#2F8F78", "#4DB398"),
+    Ink("rejected", "#CC4455", "#E06A78", "diagonals"),
+    Ink("corrected", "#DDAA33", "#E0B550", "lines"),
+    Ink("from the target", "#A9B2BD", "#68717C"),
 )
 
 
