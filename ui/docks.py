@@ -73,11 +73,13 @@ class Docks(QObject):
             dock.setFloating(False)
             area = _AREAS.get(view_id, Qt.DockWidgetArea.BottomDockWidgetArea)
             self._window.addDockWidget(area, dock)
-            dock.setVisible(view_id not in _HIDDEN)
             if area == Qt.DockWidgetArea.BottomDockWidgetArea:
                 below.append(dock)
+        # Before they are shown: side by side they would need more room than there is, and the window would grow.
         for before, after in pairwise(below):
             self._window.tabifyDockWidget(before, after)
+        for view_id, dock in self._docks.items():
+            dock.setVisible(view_id not in _HIDDEN)
         if below:
             below[0].raise_()
             height = round(self._window.height() * _SHARE)
