@@ -121,22 +121,4 @@ int64_t operators_lost() { return capture.lost; }
 int32_t operators_names() { return static_cast<int32_t>(capture.names.size()); }
 
 const char* operators_name(int32_t number) { return capture.names[static_cast<size_t>(number)].c_str(); }
-
-// What one record costs the workload, in ns: `count` announcements with the callback less as many without it.
-double operators_cost(int64_t count) {
-  const auto announce = [count] {
-    const int64_t before = now();
-    for (int64_t at = 0; at < count; at++) {
-      RECORD_FUNCTION("operators_cost", c10::ArrayRef<const c10::IValue>{});
-    }
-    return static_cast<double>(now() - before);
-  };
-  const double without = announce();
-  if (operators_begin(count) != 0) {
-    return 0;
-  }
-  const double with = announce();
-  operators_end();
-  return (with - without) / static_cast<double>(count);
-}
 }

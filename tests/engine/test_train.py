@@ -32,6 +32,20 @@ def test_twenty_steps_learn_something(made: Path) -> None:
     assert all(1.0 < value < math.log(1024) - 0.2 for value in told["validation"].values())
 
 
+def test_how_it_was_made_stands_beside_it(made: Path) -> None:
+    told = json.loads((made / "draft.json").read_text())
+    row = next(line for line in (made / "README.md").read_text().splitlines() if line.startswith("| draft"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[:5] == ["draft", told["recipe"], "4", str(STEPS), f"{STEPS * 1024:,}"]
+    assert [float(cell) for cell in cells[6:]] == [
+        round(told["validation"][group], 3) for group in ("faq", "prose", "copy")
+    ]
+
+
+def test_the_committed_readme_tells_of_the_committed_weights() -> None:
+    assert (train.WEIGHTS / "README.md").read_text() == train.describe(train.WEIGHTS)
+
+
 def test_the_saved_weights_are_what_was_validated(made: Path) -> None:
     told = json.loads((made / "draft.json").read_text())
     training = train.Training("draft", Tokenizer.load(made / "tokens.json"), seed=9)
