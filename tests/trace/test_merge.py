@@ -35,7 +35,7 @@ def meaning(trace: Trace, table: str, row: int, shift: int) -> tuple[Any, ...]:
             value = trace.names[value]
         elif column.refers:
             value = meaning(trace, column.refers, value, shift) if value >= 0 else None
-        elif column.unit == "ns" and not (column.may_be_never and value == NEVER):
+        elif column.is_moment and not (column.may_be_never and value == NEVER):
             value += shift
         elif isinstance(value, float) and math.isnan(value):
             value = "nan"
