@@ -27,6 +27,7 @@ _GAP_FROM = 5  # cells this large have a line of ground between them
 _PATTERN_FROM = 2
 _LARGEST = 28
 _DIMMED = 0.25
+_QUIET, _CLEAR = 0.16, 0.4
 _AT_REST = tuple(INKS[ink(name)] for name in ("free page", "cached page", "unknown page", "host page"))
 _FREE, _CACHED, _UNKNOWN, _HOST = range(len(_AT_REST))
 _STATUS_CELLS = np.array([_FREE, len(_AT_REST), _CACHED, _UNKNOWN], np.uint8)[[FREE, USED, KEPT, UNKNOWN]]
@@ -147,7 +148,9 @@ def map_pixels(
     many = max(high - low, 0)
     colours = np.array([rgb(each.colour(theme)) for each in inks], np.float64)
     marks = np.array([rgb(text_on(each.colour(theme))) for each in inks], np.float64)
-    marks = colours + (marks - colours) * 0.38
+    # What nobody holds is quiet: its pattern too.
+    strength = np.array([_QUIET if each in _AT_REST else _CLEAR for each in inks])[:, None]
+    marks = colours + (marks - colours) * strength
     back = np.array(rgb(ground), np.float64)
     table = np.stack([colours, marks])
     table = np.stack([table, back + (table - back) * _DIMMED])

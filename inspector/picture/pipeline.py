@@ -21,7 +21,7 @@ Int = npt.NDArray[np.int64]
 Float = npt.NDArray[np.float32]
 
 IDLE_INKS: tuple[int, ...] = tuple(ink(name) for name in IDLE)
-MOST_DRAWN = 6000
+MOST_DRAWN = 1500
 """So many cells and bubbles are drawn one by one."""
 
 
@@ -69,7 +69,7 @@ def pipeline_picture(trace: Trace, window: Window, columns: int) -> PipelinePict
     figures = pipeline_figures(pipeline, window)
     none = np.zeros((pipeline.num_stages, 1 + len(IDLE), 0), np.float32)
     if len(here) + len(idle) > MOST_DRAWN:
-        shares = _shares(pipeline, window, columns)
+        shares = _shares(pipeline, window, _calm(shown, window, columns))
         return PipelinePicture(window, names, cells.source, len(names), None, shares, shown, figures)
     length = (cells.end - cells.start)[here]
     cpu = cells.cpu[here]
@@ -97,6 +97,14 @@ def _touching(start: Int, end: Int, window: Window) -> Int:
     """Rows that overlap the window; of those sorted by start only the ones that begin before its end are looked at."""
     last = int(np.searchsorted(start, window.end))
     return np.flatnonzero(end[:last] > window.start)
+
+
+def _calm(spans: Spans, window: Window, columns: int) -> int:
+    """Columns no narrower than an iteration: what goes on inside of one is noise where it has a few pixels."""
+    if len(spans) < 2:
+        return columns
+    apart = float(np.median(np.diff(spans.start)))
+    return int(min(max(window.length / max(apart, 1.0), 24), columns))
 
 
 def _shares(pipeline: Pipeline, window: Window, columns: int) -> Float:

@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QStyle, QWidget
 from inspector import units
 from inspector.picture.labels import moment as moment_text
 from inspector.picture.occupancy import Occupancy
-from inspector.picture.palette import INKS, ink
+from inspector.picture.palette import ink
 from inspector.trace.selection import Window
-from ui.inks import fill
+from ui.inks import quiet_fill
 from ui.theme import Theme
 from ui.widgets.hint import show_hint
 from ui.widgets.ruler import ticks
@@ -150,7 +150,7 @@ class Scrubber(QWidget):
                     bottom = area.bottom() - float(low[first]) * scale
                     height = float(values[first]) * scale
                     box = QRectF(edges[first], bottom - height, edges[at] - edges[first] + 0.3, height)
-                    fill(painter, box, INKS[ink(name)], self._theme)
+                    quiet_fill(painter, box, ink(name), self._theme)
                 first = at
             low = low + values
 

@@ -1,0 +1,376 @@
+"""Stages as rows over time: micro-batches as cells, bubbles hatched and named, and the bubble share per iteration."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
+from PySide6.QtWidgets import QWidget
+
+from inspector import units
+from inspector.analysis.pipeline import IDLE, IDLE_EXPLANATIONS
+from inspector.picture.labels import moment
+from inspector.picture.palette import HUES, ink, mark_on, text_on
+from inspector.picture.pipeline import IDLE_INKS, Pieces, PipelinePicture
+from inspector.picture.viewport import Viewport
+from inspector.trace.selection import Window
+from ui import raster
+from ui.inks import color_of, fill
+from ui.pipeline.strip import paint_strip
+from ui.theme import Theme
+from ui.widgets.hint import show_hint
+from ui.widgets.ruler import ticks
+
+_MIDDLE = int(Qt.AlignmentFlag.AlignCenter)
+_LEFT = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+_RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+_RULER, _STRIP, _HEADER, _ROW, _LEAST = 20, 64, 152, 44, 18
+# A thread seldom has its processor all the time: less than this is not drawn into a cell.
+_LEAST_LOST = 0.05
+
+
+class PipelineCanvas(QWidget):
+    """`looked(window, remember)` when one zooms or pans; `picked(iteration)` when a cell or a bar of the strip is
+    clicked, None beside them; `entered(iteration)` on double click or Return; `stepped(direction)` by arrow keys.
+    """
+
+    looked = Signal(object, bool)
+    picked = Signal(object)
+    entered = Signal(object)
+    stepped = Signal(int)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._answer: PipelinePicture | None = None
+        self._viewport = Viewport(Window(0, 1), 1)
+        self._iteration: int | None = None
+        self._pressed: QPoint | None = None
+        self._from = Window(0, 1)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName("Pipeline stages")
+
+    def sizeHint(self) -> QSize:
+        """The place that there is decides."""
+        return QSize(self._theme.px(480), self._theme.px(_RULER + _STRIP + 3 * _ROW))
+
+    def minimumSizeHint(self) -> QSize:
+        """Two small rows."""
+        return QSize(self._theme.px(_HEADER + 120), self._theme.px(_RULER + _STRIP + 2 * _LEAST))
+
+    def columns(self) -> int:
+        """How many columns an answer should have."""
+        return max(round((self.width() - self._left) * self.devicePixelRatioF()), 16)
+
+    def show_picture(self, answer: PipelinePicture) -> None:
+        """Paint that."""
+        self._answer = answer
+        self.setAccessibleDescription(self._words())
+        self.update()
+
+    def set_window(self, window: Window, iteration: int | None) -> None:
+        """Show that span of time, with that iteration marked."""
+        self._viewport = Viewport(window, max(self.width() - self._left, 1))
+        self._iteration = iteration
+        self.update()
+
+    @property
+    def _left(self) -> int:
+        return self._theme.px(_HEADER)
+
+    def _words(self) -> str:
+        answer = self._answer
+        if answer is None:
+            return ""
+        figures = answer.figures
+        rows = []
+        for row, name in enumerate(answer.names):
+            busy, idle = int(figures.busy_ns[row]), figures.idle_ns[row]
+            worst = int(np.argmax(idle))
+            share = units.share(busy, figures.active_ns)
+            cause = f", idle most by {IDLE[worst]}" if idle[worst] else ""
+            rows.append(f"{name} busy {share}{cause}")
+        return "; ".join(rows)
+
+    def row_rect(self, stage: int) -> QRectF:
+        """Where a stage's row is."""
+        px = self._theme.px
+        num = max(self._answer.num_stages if self._answer is not None else 1, 1)
+        room = self.height() - px(_RULER) - px(_STRIP) - px(6)
+        height = min(max(room / num, px(_LEAST)), px(_ROW) * 2)
+        return QRectF(self._left, px(_RULER) + stage * height, self.width() - self._left, height - px(3))
+
+    def strip_rect(self) -> QRectF:
+        """Where the bubble shares are."""
+        px = self._theme.px
+        num = max(self._answer.num_stages if self._answer is not None else 1, 1)
+        top = max(self.row_rect(num - 1).bottom() + px(8), 0)
+        return QRectF(self._left, top, self.width() - self._left - px(4), px(_STRIP) - px(8))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Ruler, rows, strip."""
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("surface"))
+        answer = self._answer
+        if answer is None:
+            return
+        self._ruler(painter)
+        for stage in range(answer.num_stages):
+            self._header(painter, answer, stage)
+            painter.fillRect(self.row_rect(stage), self._theme.color("sunken"))
+        last = self.row_rect(answer.num_stages - 1).bottom() if answer.num_stages else 0
+        painter.save()
+        painter.setClipRect(QRectF(self._left, self._theme.px(_RULER), self.width() - self._left, last))
+        if answer.pieces is not None:
+            self._pieces(painter, answer.pieces)
+        else:
+            self._shares(painter, answer)
+        self._marked(painter, answer)
+        painter.restore()
+        paint_strip(painter, self.strip_rect(), answer, self._viewport, self._iteration, self._theme)
+        if self.hasFocus():
+            painter.setPen(QPen(self._theme.color("accent"), 1))
+            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+        painter.end()
+
+    def _x(self, time: float) -> float:
+        return self._left + self._viewport.x(time)
+
+    def _ruler(self, painter: QPainter) -> None:
+        px = self._theme.px
+        found = ticks(self._viewport.window, self._viewport.width)
+        painter.setFont(self._theme.font("small"))
+        painter.setPen(self._theme.color("muted"))
+        if found.base:
+            painter.drawText(QRectF(px(4), 0, self._left - px(8), px(_RULER)), _LEFT, found.base)
+        metrics = painter.fontMetrics()
+        for time, label in found.major:
+            x = self._x(time)
+            painter.drawLine(QPointF(x, px(_RULER) - px(4)), QPointF(x, px(_RULER)))
+            painter.drawText(QRectF(x + px(3), 0, metrics.horizontalAdvance(label) + 2, px(_RULER)), _LEFT, label)
+
+    def _header(self, painter: QPainter, answer: PipelinePicture, stage: int) -> None:
+        px, row = self._theme.px, self.row_rect(stage)
+        box = QRectF(px(4), row.top(), self._left - px(12), row.height())
+        busy = units.share(int(answer.figures.busy_ns[stage]), answer.figures.active_ns)
+        painter.setFont(self._theme.font("text"))
+        painter.setPen(self._theme.color("text"))
+        room = box.width() - painter.fontMetrics().horizontalAdvance(f"busy {busy}") - px(8)
+        name = painter.fontMetrics().elidedText(
+            answer.names[stage], Qt.TextElideMode.ElideRight, int(max(room, px(40)))
+        )
+        painter.drawText(box, _LEFT, name)
+        painter.setFont(self._theme.font("small"))
+        painter.setPen(self._theme.color("muted"))
+        painter.drawText(box, _RIGHT, f"busy {busy}")
+
+    def _pieces(self, painter: QPainter, pieces: Pieces) -> None:
+        px = self._theme.px
+        painter.setFont(self._theme.font("small"))
+        metrics = painter.fontMetrics()
+        order = np.argsort(pieces.kind < 0, kind="stable")  # bubbles first: a cell of a pixel stays visible
+        for at in order.tolist():
+            row = self.row_rect(int(pieces.stage[at]))
+            left = max(self._x(int(pieces.start[at])), self._left - 2.0)
+            right = min(self._x(int(pieces.end[at])), self.width() + 2.0)
+            box = QRectF(left, row.top(), max(right - left, 0.7), row.height())
+            kind = int(pieces.kind[at])
+            if kind >= 0:
+                fill(painter, box, IDLE_INKS[kind], self._theme)
+                label, colour = IDLE[kind], self._theme.color("text")
+            else:
+                micro = int(pieces.micro_batch[at])
+                hue = HUES[max(micro, 0) % len(HUES)]
+                painter.fillRect(box, color_of(hue, self._theme))
+                self._contention(painter, box, float(pieces.idle[at]))
+                label = f"{micro}" if micro >= 0 else f"{int(pieces.iteration[at])}"
+                colour = QColor(text_on(color_of(hue, self._theme).name()))
+            if box.width() >= metrics.horizontalAdvance(label) + px(6):
+                if kind >= 0:
+                    # A ground under the words, so that the hatch does not run through them.
+                    width = metrics.horizontalAdvance(label) + px(6)
+                    plate = QRectF(box.center().x() - width / 2, box.center().y() - px(8), width, px(16))
+                    ground = color_of(IDLE_INKS[kind], self._theme)
+                    painter.fillRect(plate, ground)
+                    colour = QColor(text_on(ground.name()))
+                painter.setPen(colour)
+                painter.drawText(box, _MIDDLE, label)
+            if kind < 0 and box.width() > 4:
+                painter.setPen(self._theme.color("surface"))
+                painter.drawLine(box.topRight(), box.bottomRight())
+
+    def _contention(self, painter: QPainter, box: QRectF, share: float) -> None:
+        """The upper part of a cell: the share of its time in which its thread had no processor."""
+        if np.isfinite(share) and share >= _LEAST_LOST:
+            part = QRectF(box.left(), box.top(), box.width(), max(box.height() * min(share, 1), 2))
+            fill(painter, part, ink("no processor"), self._theme)
+
+    def _shares(self, painter: QPainter, answer: PipelinePicture) -> None:
+        """Each column from below: busy, then idle by cause, as parts of the row."""
+        columns, ratio = answer.shares.shape[2], self.devicePixelRatioF()
+        if not columns:
+            return
+        inks = (ink("busy"), *IDLE_INKS)
+        colours = [color_of(number, self._theme) for number in inks]
+        marks = [QColor(mark_on(colour.name())) for colour in colours[1:]]
+        packed = np.array([each.rgb() for each in (*colours, self._theme.color("sunken"), *marks)], np.uint32)
+        left = self._x(answer.window.start)
+        width = self._x(answer.window.end) - left
+        for stage in range(answer.num_stages):
+            row = self.row_rect(stage)
+            height, wide = max(round(row.height() * ratio), 1), max(round(width * ratio), 1)
+            upto = np.cumsum(answer.shares[stage], axis=0) * height
+            y = np.arange(height, 0, -1)[:, None] - 0.5
+            layer = np.zeros((height, columns), np.intp)
+            for each in upto:
+                layer += y > each[None, :]
+            layer = layer[:, (np.arange(wide) * columns) // wide]
+            hatched = ((np.arange(height)[:, None] + np.arange(wide)[None, :]) % round(6 * ratio) == 0) & (layer > 0)
+            hatched &= layer < len(inks)
+            pixels = packed[np.where(hatched, layer + len(inks), layer)]
+            raster.paint(painter, QRectF(left, row.top(), width, row.height()), np.ascontiguousarray(pixels))
+
+    def _marked(self, painter: QPainter, answer: PipelinePicture) -> None:
+        """The selected iteration."""
+        for row in (
+            np.flatnonzero(answer.spans.iteration == self._iteration).tolist() if self._iteration is not None else ()
+        ):
+            left, right = self._x(int(answer.spans.start[row])), self._x(int(answer.spans.end[row]))
+            top, last = self.row_rect(0), self.row_rect(max(answer.num_stages - 1, 0))
+            wash = self._theme.color("accent")
+            painter.setPen(QPen(wash, self._theme.px(2)))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(QRectF(left, top.top() + 1, max(right - left, 2), last.bottom() - top.top() - 2))
+
+    def piece_at(self, place: QPoint) -> int:
+        """The cell or bubble at a place; -1 none."""
+        answer = self._answer
+        if answer is None or answer.pieces is None or place.x() < self._left:
+            return -1
+        pieces, time = answer.pieces, self._viewport.time(place.x() - self._left)
+        stage = next((row for row in range(answer.num_stages) if self.row_rect(row).contains(QPointF(place))), -1)
+        found = np.flatnonzero((pieces.stage == stage) & (pieces.start <= time) & (time < pieces.end))
+        return int(found[0]) if len(found) else -1
+
+    def iteration_at(self, place: QPoint) -> int | None:
+        """The iteration at a place of the rows or the strip."""
+        answer = self._answer
+        if answer is None or place.x() < self._left:
+            return None
+        at = self.piece_at(place)
+        if at >= 0 and answer.pieces is not None and int(answer.pieces.iteration[at]) >= 0:
+            return int(answer.pieces.iteration[at])
+        time = self._viewport.time(place.x() - self._left)
+        row = int(np.searchsorted(answer.spans.start, time, "right")) - 1
+        if row < 0 or time >= int(answer.spans.end[row]):
+            return None
+        number = int(answer.spans.iteration[row])
+        return number if number >= 0 else None
+
+    def hint(self, place: QPoint) -> list[tuple[str, str]]:
+        """What the box beside the pointer says there."""
+        answer, at = self._answer, self.piece_at(place)
+        if answer is None or place.x() < self._left:
+            return []
+        if at >= 0 and answer.pieces is not None:
+            return _of_piece(answer, answer.pieces, at)
+        time = round(self._viewport.time(place.x() - self._left))
+        row = int(np.searchsorted(answer.spans.start, time, "right")) - 1
+        if row < 0 or time >= int(answer.spans.end[row]):
+            return [("", "between iterations"), ("time", moment(time))] if len(answer.spans) else []
+        return _of_span(answer, row)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Pan, or say what is there."""
+        place = event.position().toPoint()
+        if self._pressed is not None and abs(place.x() - self._pressed.x()) > 3:
+            shift = round((place.x() - self._pressed.x()) * self._viewport.ns_per_px)
+            self.looked.emit(Window(self._from.start - shift, self._from.end - shift), False)
+            show_hint(self, place, ())
+            return
+        show_hint(self, place, self.hint(place))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Take hold of the time."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._pressed, self._from = event.position().toPoint(), self._viewport.window
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """A click selects the iteration."""
+        place = event.position().toPoint()
+        if self._pressed is not None and abs(place.x() - self._pressed.x()) <= 3:
+            self.picked.emit(self.iteration_at(place))
+        self._pressed = None
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Look at the iteration."""
+        iteration = self.iteration_at(event.position().toPoint())
+        if iteration is not None:
+            self.entered.emit(iteration)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Ctrl zooms at the pointer, Shift and sideways pan."""
+        delta = event.angleDelta()
+        x = event.position().x() - self._left
+        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self.looked.emit(self._viewport.zoomed(2.0 ** (-delta.y() * 0.0022), x), False)
+        elif event.modifiers() & Qt.KeyboardModifier.ShiftModifier or delta.x():
+            self.looked.emit(self._viewport.panned(-(delta.x() or delta.y()) * 0.7), False)
+        else:
+            super().wheelEvent(event)
+            return
+        event.accept()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Left and Right go from iteration to iteration, Return looks at it."""
+        if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            self.stepped.emit(1 if event.key() == Qt.Key.Key_Right else -1)
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._iteration is not None:
+            self.entered.emit(self._iteration)
+        else:
+            super().keyPressEvent(event)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Say nothing."""
+        show_hint(self, QPoint(), ())
+
+
+def _of_piece(answer: PipelinePicture, pieces: Pieces, at: int) -> list[tuple[str, str]]:
+    kind, length = int(pieces.kind[at]), int(pieces.end[at] - pieces.start[at])
+    iteration, micro = int(pieces.iteration[at]), int(pieces.micro_batch[at])
+    name = answer.names[int(pieces.stage[at])]
+    title = f"{name}, micro-batch {micro}" if micro >= 0 else name
+    lines = [("", f"{name} idle: {IDLE[kind]}" if kind >= 0 else title), ("duration", _exact(length))]
+    lines.append(("start", moment(int(pieces.start[at]))))
+    if iteration >= 0:
+        lines.append(("iteration", f"{iteration:,}"))
+    if kind >= 0:
+        if micro >= 0 and kind in (2, 4):
+            lines.append(("waits for", f"micro-batch {micro}"))
+        lines.append(("why", IDLE_EXPLANATIONS[IDLE[kind]]))
+    elif np.isfinite(pieces.idle[at]):
+        lost = float(pieces.idle[at])
+        lines.append(("no processor", f"{100 * lost:.1f} % of it (wall time less processor time of the thread)"))
+    return lines
+
+
+def _of_span(answer: PipelinePicture, row: int) -> list[tuple[str, str]]:
+    spans = answer.spans
+    length = int(spans.end[row] - spans.start[row])
+    number = int(spans.iteration[row])
+    lines = [("", f"iteration {number:,}" if number >= 0 else "all of it"), ("duration", _exact(length))]
+    lines.append(("bubbles", _percent(float(spans.bubble(answer.num_stages)[row]))))
+    if np.isfinite(spans.ideal[row]):
+        lines.append(("equal stages", _percent(float(spans.ideal[row]))))
+        lines.append(("stages as unequal as these", _percent(float(spans.unequal[row]))))
+        lines.append(("micro-batches", f"{int(spans.micro_batches[row]):,}"))
+    return lines
+
+
+def _exact(ns: int) -> str:
+    return f"{units.time(ns)}   {ns:,} ns" if ns >= 1000 else units.time(ns)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

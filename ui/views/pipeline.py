@@ -1,0 +1,285 @@
+"""Pipeline: stages as rows, micro-batches as cells, bubbles with their cause, and their share against the ideal."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout
+
+from inspector import units
+from inspector.analysis.alignment import Alignment, alignment
+from inspector.analysis.pipeline import IDLE, Pipeline, PipelineFigures
+from inspector.picture.palette import HUES, INKS, ink
+from inspector.picture.pipeline import IDLE_INKS, PipelinePicture, pipeline_picture
+from inspector.trace.schema import WORK_TABLES
+from inspector.trace.selection import Selection, Window
+from inspector.trace.trace import Trace
+from ui.export import Rows
+from ui.pipeline.canvas import PipelineCanvas
+from ui.questions import Question
+from ui.views.view import Host, Need, State, View
+from ui.widgets.elided import Elided
+from ui.widgets.swatches import Entry, Swatches
+
+_MARGIN = 0.1
+_NO_STAGES = (
+    "Only one device and no stages: a pipeline needs two. Open the traces of all ranks together, or record an engine "
+    "with stages (inflight demo can run up to four)."
+)
+
+
+class Answer(NamedTuple):
+    """What is shown: the picture of the window, and how well the clocks agree."""
+
+    picture: PipelinePicture
+    alignment: Alignment
+
+
+def ask(trace: Trace, window: Window, columns: int) -> Answer:
+    """Answer the view's question."""
+    return Answer(pipeline_picture(trace, window, columns), alignment(trace))
+
+
+class PipelineView(View):
+    """Figures are those of the span in view."""
+
+    ID: ClassVar[str] = "pipeline"
+    TITLE: ClassVar[str] = "Pipeline"
+    NEEDS: ClassVar[tuple[Need, ...]] = (
+        Need(("stage_work", *WORK_TABLES), "No pipeline to show: neither stages nor work on devices were recorded."),
+    )
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self._answer: Answer | None = None
+        self.bubble = QLabel()
+        self.against = Elided(host.theme)
+        self.notes = QLabel()
+        self.legend = Swatches(host.theme, "Colours of the pipeline")
+        self.canvas = PipelineCanvas(host.theme)
+        self.closer = QPushButton("Show one iteration")
+        self.closer.setToolTip("Look at the iteration that is selected, else at the one in the middle (double click)")
+        self.closer.clicked.connect(self._closer)
+        self.canvas.looked.connect(self.session.look)
+        self.canvas.picked.connect(self._picked)
+        self.canvas.entered.connect(self._entered)
+        self.canvas.stepped.connect(self._step)
+        self._lay_out()
+
+    def question(self, trace: Trace, selection: Selection, window: Window) -> Question | None:
+        """The stages in the span in view."""
+        columns = self.canvas.columns()
+        return Question(ask, (trace, window, columns), (id(trace), trace.generation, window, columns))
+
+    def show_answer(self, answer: Answer) -> None:
+        """Paint the picture, say the figures."""
+        self._answer = answer
+        picture, figures = answer.picture, answer.picture.figures
+        self.canvas.set_window(self.session.window, self.session.selection.iteration)
+        self.canvas.show_picture(picture)
+        self.legend.set_entries(legend(picture))
+        if picture.num_stages < 2:
+            self.bubble.setText("One stage" if picture.num_stages else "No stages")
+            self.against.set_text(_NO_STAGES if not picture.num_stages else "a pipeline of one stage has no bubbles")
+        else:
+            self.bubble.setText(f"Bubbles {100 * figures.bubble:.1f} %")
+            self.against.set_text(*against(figures))
+        self.against.setToolTip(self.against.full)
+        said = notes(answer, self.session.trace)
+        self.notes.setText(" ".join(said))
+        self.closer.setEnabled(picture.pieces is None and len(picture.spans) > 1)
+        self.notes.setVisible(bool(said))
+
+    def rows_for_copy(self) -> Rows | None:
+        """One row per iteration in view."""
+        if self._answer is None:
+            return None
+        picture = self._answer.picture
+        spans, stages = picture.spans, picture.num_stages
+        heads = ("iteration", "start_ns", "end_ns", "stages", "micro_batches", "busy_ns", "bubble", "equal", "unequal")
+        bubble = spans.bubble(stages)
+        return Rows(
+            heads,
+            [
+                (
+                    int(spans.iteration[row]),
+                    int(spans.start[row]),
+                    int(spans.end[row]),
+                    stages,
+                    int(spans.micro_batches[row]) or None,
+                    int(spans.busy[row]),
+                    float(bubble[row]),
+                    _or_none(float(spans.ideal[row])),
+                    _or_none(float(spans.unequal[row])),
+                )
+                for row in range(len(spans))
+            ],
+        )
+
+    def refresh(self) -> None:
+        """Also follows the span in view and the iteration at once, with the old picture."""
+        super().refresh()
+        if self.state is State.ANSWER:
+            self.canvas.set_window(self.session.window, self.session.selection.iteration)
+
+    def take_focus(self) -> None:
+        """To the picture."""
+        self.canvas.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def resizeEvent(self, event: Any) -> None:
+        """Other columns."""
+        super().resizeEvent(event)
+        self.refresh()
+
+    def retheme(self) -> None:
+        """Type sizes anew."""
+        self.bubble.setFont(self.theme.font("strong"))
+        self.against.retheme()
+        self.legend.updateGeometry()
+        self.update()
+
+    def _lay_out(self) -> None:
+        px = self.theme.px
+        self.paint_background()
+        self.against.setObjectName("muted")
+        self.notes.setObjectName("small")
+        self.notes.setWordWrap(True)
+        self.notes.setTextFormat(Qt.TextFormat.PlainText)
+        self.notes.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        head = QHBoxLayout()
+        head.setSpacing(px(8))
+        head.addWidget(self.bubble)
+        head.addWidget(self.against, 1)
+        head.addWidget(self.closer)
+        layout = QVBoxLayout(self.content)
+        layout.setContentsMargins(px(8), px(8), px(8), px(4))
+        layout.setSpacing(px(4))
+        layout.addLayout(head)
+        layout.addWidget(self.legend)
+        layout.addWidget(self.canvas, 1)
+        layout.addWidget(self.notes)
+        self.retheme()
+
+    def _picked(self, iteration: int | None) -> None:
+        self.session.select(self.session.selection.but(iteration=iteration))
+
+    def _entered(self, iteration: int) -> None:
+        trace = self.session.trace
+        if trace is None:
+            return
+        spans = trace.index(Pipeline).spans
+        rows = np.flatnonzero(spans.iteration == iteration)
+        if len(rows):
+            low, high = int(spans.start[rows[0]]), int(spans.end[rows[0]])
+            margin = max(round((high - low) * _MARGIN), 1)
+            self.session.look(Window(low - margin, high + margin))
+
+    def _closer(self) -> None:
+        picture = self._answer.picture if self._answer is not None else None
+        if picture is None or not len(picture.spans):
+            return
+        iteration = self.session.selection.iteration
+        if iteration not in picture.spans.iteration.tolist():
+            iteration = int(picture.spans.iteration[len(picture.spans) // 2])
+            self._picked(iteration)
+        if iteration is not None:
+            self._entered(iteration)
+
+    def _step(self, direction: int) -> None:
+        """To the iteration before or after; the first in view where none is selected."""
+        picture = self._answer.picture if self._answer is not None else None
+        trace = self.session.trace
+        if picture is None or trace is None:
+            return
+        spans = trace.index(Pipeline).spans
+        rows = np.flatnonzero(spans.iteration == self.session.selection.iteration)
+        row = int(rows[0]) + direction if len(rows) else int(np.searchsorted(spans.start, self.session.window.start))
+        if 0 <= row < len(spans):
+            self._picked(int(spans.iteration[row]))
+            low, high = int(spans.start[row]), int(spans.end[row])
+            window = self.session.window
+            if low < window.start or high > window.end:
+                half = max(window.length, high - low) // 2
+                self.session.look(Window((low + high) // 2 - half, (low + high) // 2 + half), False)
+
+
+def against(figures: PipelineFigures) -> tuple[str, ...]:
+    """What the share of bubbles is to be compared with, from long to short."""
+    if not math.isfinite(figures.ideal):
+        return (f"of {units.time(figures.active_ns)} in which iterations ran; micro-batches are not known",)
+    equal, unequal = f"{100 * figures.ideal:.1f} %", f"{100 * figures.unequal:.1f} %"
+    many = f"{figures.iterations:,} iteration" + "s" * (figures.iterations != 1)
+    return (
+        f"measured over {many} in view. Equal stages would have {equal}, stages as unequal as these {unequal}; "
+        "the rest is hand-over and jitter",
+        f"measured. Equal stages would have {equal}, as unequal as these {unequal}",
+        f"equal stages {equal}, these {unequal}",
+    )
+
+
+def legend(picture: PipelinePicture) -> list[Entry]:
+    """Shares of the stages' time by what they were, largest first, with their colours."""
+    figures = picture.figures
+    area = figures.active_ns * picture.num_stages
+    idle = figures.idle_ns.sum(axis=0)
+    busy = HUES if picture.pieces is not None and picture.source == "stage records" else (INKS[ink("busy")],)
+    label = "micro-batches (hues in turn)" if len(busy) > 1 else "busy"
+    entries: list[Entry] = [(f"{label} {units.share(int(figures.busy_ns.sum()), area)}", busy)]
+    for cause in np.argsort(-idle, kind="stable").tolist():
+        if idle[cause]:
+            entries.append((f"{IDLE[cause]} {units.share(int(idle[cause]), area)}", (INKS[IDLE_INKS[cause]],)))
+    if math.isfinite(figures.contention):
+        entries.append((f"no processor {100 * figures.contention:.1f} % of busy", (INKS[ink("no processor")],)))
+    return entries
+
+
+def notes(answer: Answer, trace: Trace | None) -> list[str]:
+    """What cannot be said, and how well clocks agree, a sentence each."""
+    picture, clocks = answer.picture, answer.alignment
+    said = []
+    figures = picture.figures
+    if picture.source == "devices" and picture.num_stages:
+        said.append(
+            "Devices stand for stages: this trace does not say which layers a device holds. With tensor parallelism "
+            "all devices work on the same layers, and this is idle time, no pipeline bubble. Collectives alone "
+            "count as waiting."
+        )
+    if math.isfinite(figures.contention):
+        cores = _cores(trace)
+        said.append(
+            f"Contention: in {100 * figures.contention:.1f} % of the cells' time their threads had no processor. It "
+            "counts as busy, not as bubble."
+        )
+        if cores is not None and cores < picture.num_stages:
+            share = 100 * cores / picture.num_stages
+            said.append(
+                f"{cores} cores carry {picture.num_stages} stages: at most {share:.0f} % can be busy at a time."
+            )
+    if clocks.files > 1 and not clocks.shared:
+        said.append(
+            "The files have no wall clock in common: each starts at 0, so times of different files do not compare."
+        )
+    elif clocks.matched:
+        name = trace.device_name(clocks.device) if trace is not None else f"device {clocks.device}"
+        said.append(
+            f"Alignment: {name} leaves collectives {units.time(clocks.offset_ns)} from the first device (median of "
+            f"{clocks.matched:,}; 9 in 10 within {units.time(clocks.spread_ns)} of that)."
+        )
+    elif clocks.files > 1:
+        said.append("Alignment: by wall clock; no collectives to check it by, so its error is not known.")
+    return said
+
+
+def _cores(trace: Trace | None) -> int | None:
+    """Processors of the machine, where the recording tells."""
+    details = trace.info.details if trace is not None else {}
+    text = next((details[key] for key in ("cores", "processors", "cpus") if key in details), "")
+    number = text.split()[0] if text else ""
+    return int(number) if number.isdigit() else None
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
