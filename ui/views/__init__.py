@@ -14,6 +14,7 @@ VIEWS: tuple[str, ...] = (
     "ui.views.kernels.Kernels",
     "ui.views.bandwidth.MemoryBandwidth",
     "ui.views.pages.KvPages",
+    "ui.views.pipeline.PipelineView",
 )
 
 
