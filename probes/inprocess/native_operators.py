@@ -48,7 +48,7 @@ class Build:
         compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), "")
         try:
             self.library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if _writable_by_others(self.library.parent):
+            if writable_by_others(self.library.parent):
                 self.reason = f"{self.library.parent} can be written by others, so nothing is loaded from it"
             elif not self.library.exists():
                 if not compiler:
@@ -157,6 +157,7 @@ class NativeOperators:
         return max(0.0, statistics.median(costs))
 
 
-def _writable_by_others(folder: Path) -> bool:
+def writable_by_others(folder: Path) -> bool:
+    """Whether anyone but this user could put a library there."""
     found = folder.stat()
     return found.st_uid != os.getuid() or bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))

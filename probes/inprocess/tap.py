@@ -1,0 +1,121 @@
+"""The native kernel tap (tap.c): built once into the user's cache, then loaded here or by the CUDA driver itself.
+
+It needs a C compiler and no CUDA headers. Whoever launches a workload builds it beforehand and names it in
+CUDA_INJECTION64_PATH, which reaches every CUDA process of the tree; a probe inside a process loads it with `start`.
+It has been tried against a stand-in for CUPTI, and against a real one without a driver (which refuses); never on a GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from .native_operators import cache_folder, writable_by_others
+from .producer import ENVIRONMENT, KERNEL_CAPACITY
+
+INJECTION = "CUDA_INJECTION64_PATH"
+SOURCE = Path(__file__).parent / "tap.c"
+_HEADER = Path(__file__).parent / "ring.h"
+_PATIENCE_S = 60
+_ERRORS = {
+    -1: "there is no CUPTI in this process",
+    -2: "its CUPTI is older than 12.0",
+    -3: "the ring cannot be made",
+    -4: "no thread could be started",
+    -5: "it runs already",
+    2: "CUPTI says that the device is not valid",
+    15: "CUPTI is not initialised: its version may be newer than the driver allows",
+    33: "CUPTI is not allowed on this virtual GPU",
+    35: "CUPTI lacks the permission",
+    39: "another profiler has subscribed to CUPTI",
+    40: "CUPTI is not allowed on this virtual GPU without its host's permission",
+    41: "CUPTI is not allowed in confidential computing",
+    43: "CUPTI does not support this MIG device",
+    999: "CUPTI finds no CUDA driver",
+    45: "CUPTI is not supported under WSL here",
+}
+
+
+class Counts(NamedTuple):
+    """What the tap counted: rows given, rows lost, its CPU time in ns, records without a time, requests in vain."""
+
+    records: int
+    lost: int
+    cost_ns: int
+    without_time: int
+    unserved: int
+
+
+def build(folder: Path | None = None) -> Path | str:
+    """The library, compiled when it is not in the cache yet; a sentence when there is none."""
+    source = SOURCE.read_bytes() + _HEADER.read_bytes()
+    key = hashlib.sha256(platform.machine().encode() + source).hexdigest()[:16]
+    library = (folder or cache_folder()) / f"tap-{platform.machine()}-{key}.so"
+    try:
+        library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if writable_by_others(library.parent):
+            return f"{library.parent} can be written by others, so nothing is loaded from it"
+        if library.exists():
+            return library
+        compiler = os.environ.get("CC") or next(filter(shutil.which, ("cc", "gcc", "clang")), "")
+        if not compiler:
+            return "there is no C compiler (cc, gcc or clang)"
+        unfinished = library.with_suffix(f".{os.getpid()}")
+        command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(unfinished), str(SOURCE), "-ldl", "-lpthread"]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+        )
+        if done.returncode:
+            lines = done.stderr.splitlines() or [f"exit code {done.returncode}"]
+            unfinished.unlink(missing_ok=True)
+            return f"the C compiler failed: {lines[0][:300]}"
+        unfinished.replace(library)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"cannot build the kernel tap: {error}"
+    return library
+
+
+class Tap:
+    """The library in this process. Raises OSError when it cannot be loaded."""
+
+    def __init__(self, library: Path) -> None:
+        self._library = ctypes.CDLL(str(library))
+        self._library.tap_start.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint64]
+        self._library.tap_count.restype = ctypes.c_int64
+
+    def start(self, node_level: bool = False, cupti: str = "", capacity: int = KERNEL_CAPACITY) -> str:
+        """Record into the recording that the environment names; '' or why not. `node_level`: every kernel of graphs."""
+        folder = os.environ.get(ENVIRONMENT)
+        if not folder:
+            return "nobody records"
+        path = os.path.join(folder, f"kernels-{os.getpid()}.ring")
+        code = self._library.tap_start(os.fsencode(cupti) or None, os.fsencode(path), int(node_level), capacity)
+        return _ERRORS.get(code, f"CUPTI refused with error {code}") if code else ""
+
+    def pause(self) -> None:
+        """Leave CUPTI to torch.profiler."""
+        self._library.tap_pause()
+
+    def resume(self) -> str:
+        """Come back after torch.profiler; '' or why not."""
+        code = self._library.tap_resume()
+        return _ERRORS.get(code, f"CUPTI refused with error {code}") if code else ""
+
+    def level(self, node_level: bool) -> str:
+        """Record every kernel of CUDA graphs, or graphs as a whole; '' or why not."""
+        code = self._library.tap_level(int(node_level))
+        return _ERRORS.get(code, f"CUPTI refused with error {code}") if code else ""
+
+    def stop(self) -> None:
+        """End; what CUPTI still holds is written."""
+        self._library.tap_stop()
+
+    def counts(self) -> Counts:
+        """What it counted so far."""
+        return Counts(*(int(self._library.tap_count(which)) for which in range(5)))
