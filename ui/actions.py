@@ -44,6 +44,10 @@ def _timeline(id: str, title: str, keys: str, menu: str = "Timeline", repeats: b
 ACTIONS: tuple[Action, ...] = (
     _window("open", "Open trace…", "Ctrl+O", "window.choose_files", "File"),
     _window("open_folder", "Open recording or folder…", "Ctrl+Shift+O", "window.choose_folder", "File"),
+    _window("launch", "Launch and record…", "Ctrl+L", "desk.launch", "File"),
+    _window("attach", "Attach…", "Ctrl+T", "desk.attach", "File"),
+    _window("demo", "Run the built-in engine", "", "desk.demo", "File"),
+    _window("save", "Save recording…", "Ctrl+S", "desk.save", "File"),
     _window("export_csv", "Export numbers of this view as CSV…", "Ctrl+Shift+E", "window.export_csv", "File", True),
     _window("export_png", "Export picture of this view as PNG…", "", "window.export_png", "File", True),
     _window("export_svg", "Export picture of this view as SVG…", "", "window.export_svg", "File", True),
@@ -103,6 +107,10 @@ ACTIONS: tuple[Action, ...] = (
 OTHER_WORDS: Mapping[str, str] = {
     "open": "load file import trace",
     "open_folder": "load directory import",
+    "launch": "record run start command workload profile",
+    "attach": "connect server url pid process",
+    "demo": "live example sample start",
+    "save": "convert keep copy store",
     "export_csv": "save download table spreadsheet",
     "export_png": "save image screenshot",
     "export_svg": "save image vector",

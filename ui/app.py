@@ -33,8 +33,12 @@ _INTERRUPTED = 130
 _X11_SOCKETS = Path("/tmp/.X11-unix")
 
 
-def main(paths: Sequence[str] = ()) -> int:
-    """Show the window, on `paths` where some are given; the exit code. Raises Missing without a display."""
+def main(paths: Sequence[str] = (), run: Sequence[str] = ()) -> int:
+    """Show the window, on `paths` where some are given; the exit code. Raises Missing without a display.
+
+    `run` is the command line of a recorder, started as a child and followed; without --out in it the recording goes to
+    the user's data folder.
+    """
     require_display()
     app = QApplication.instance() or QApplication(["inflight"])
     assert isinstance(app, QApplication)
@@ -42,11 +46,14 @@ def main(paths: Sequence[str] = ()) -> int:
     app.setDesktopFileName("inflight-inspector")
     window = build(app)
     collector = Collector(window)
-    window.first_painted.connect(lambda: _after_first_paint(window, list(paths)))
+    window.first_painted.connect(lambda: _after_first_paint(window, list(paths), list(run)))
     interrupted = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         interrupted.append(number)
+        # Nobody is to be asked: what runs ends as the window does.
+        window.desk.stop()
+        window.desk.leave()
         window.close()
         app.quit()
 
@@ -68,7 +75,7 @@ def build(app: QApplication, asker: Asker | None = None) -> MainWindow:
     theme = Theme(app, settings)
     session = Session(asker, settings)
     window = MainWindow(Host(session, asker, theme, settings))
-    for each in (asker, theme, session):
+    for each in (asker, theme, session, window.host.child):
         each.setParent(window)
     return window
 
@@ -97,9 +104,11 @@ def _answers(display: str) -> bool:
     return False
 
 
-def _after_first_paint(window: MainWindow, paths: list[str]) -> None:
+def _after_first_paint(window: MainWindow, paths: list[str], run: list[str]) -> None:
     if paths:
         window.session.open(paths)
+    if run:
+        window.desk.run(run)
     # numpy and what reads and reckons: imported by a worker, so that the window stays alive meanwhile.
     question = Question(_import_ahead, (), "import")
     window.host.asker.ask("import", question, lambda _: window.load_views(), lambda _: None)

@@ -23,7 +23,8 @@ class Settings:
     """Everything that is kept.
 
     `theme` is "system", "light" or "dark"; `keys` holds the bindings that differ from the preset, by action id;
-    `recent` the traces opened last, newest first, each a list of paths; `geometry` and `layout` are Qt's own bytes in
+    `recent` the traces opened last, newest first, each a list of paths; `launched` what was launched or attached
+    to last, each as kind, command line or address, and working folder; `geometry` and `layout` are Qt's own bytes in
     base64; `arrangements` what a trace looked like, by the fingerprint of its paths, last used last.
     """
 
@@ -32,6 +33,7 @@ class Settings:
     preset: str = "Perfetto"
     keys: dict[str, list[str]] = field(default_factory=dict)
     recent: list[list[str]] = field(default_factory=list)
+    launched: list[list[str]] = field(default_factory=list)
     geometry: str = ""
     layout: str = ""
     arrangements: dict[str, Json] = field(default_factory=dict)
@@ -114,6 +116,7 @@ def _wrong(raw: object) -> str:
         "preset": lambda value: isinstance(value, str),
         "keys": lambda value: isinstance(value, dict) and all(_texts(keys) for keys in value.values()),
         "recent": lambda value: isinstance(value, list) and all(_texts(paths) and paths for paths in value),
+        "launched": lambda value: isinstance(value, list) and all(_texts(words) for words in value),
         "geometry": lambda value: isinstance(value, str),
         "layout": lambda value: isinstance(value, str),
         "arrangements": lambda value: isinstance(value, dict) and all(isinstance(x, Mapping) for x in value.values()),

@@ -15,6 +15,7 @@ from ui.docks import Docks
 from ui.exporting import Exporting
 from ui.keys import Keyboard
 from ui.menus import Menus, entries, key_lines
+from ui.run.desk import Desk
 from ui.status import Status
 from ui.views import VIEWS, view_class
 from ui.views.start import Start
@@ -46,6 +47,7 @@ class MainWindow(QMainWindow):
         self.targets: dict[str, object] = {"window": self, "session": self.session, "theme": self.theme}
         self.commands = Commands(self.targets, self.session, host.settings.values)
         self.exporting = Exporting(self)
+        self.desk = self.targets["desk"] = Desk(self, host.child)
         self.setObjectName("main")
         self.setAccessibleName("Inflight Inspector")
         self.setWindowIcon(QIcon(str(Path(__file__).with_name("icon.svg"))))
@@ -57,6 +59,12 @@ class MainWindow(QMainWindow):
         self.start = Start(self.theme, host.settings)
         self.start.wanted.connect(self.session.open)
         self.start.choose.connect(self.choose_files)
+        for signal, does in (
+            (self.start.demo, self.desk.demo),
+            (self.start.launch, self.desk.launch),
+            (self.start.attach, self.desk.attach),
+        ):
+            signal.connect(does)
         self.opening = Opening(self.theme, self.session)
         self._work = QWidget()
         self._work_layout = QVBoxLayout(self._work)
@@ -97,6 +105,9 @@ class MainWindow(QMainWindow):
         classes = [view_class(name) for name in VIEWS]
         for view in (headline, *(each(self.host) for each in classes), Facts(self.host)):
             self.views[view.ID] = self.targets[view.ID] = view
+        run = self.views.get("run")
+        if run is not None:
+            self.desk.listen_to(run)
         self.middle = self.views[classes[0].ID]
         self._work_layout.addWidget(self.middle, 1)
         for view_id in (*(each.ID for each in classes[1:]), Facts.ID):
@@ -291,11 +302,15 @@ class MainWindow(QMainWindow):
         self._listen_to(self)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Keep how things stand."""
+        """Keep how things stand, unless a run keeps the window."""
+        if not self.desk.may_leave():
+            event.ignore()
+            return
         values = self.host.settings.values
         values.geometry = bytes(self.saveGeometry().toBase64().data()).decode("ascii")
         self.docks.keep()
         self.session.close()
+        self.desk.leave()
         self.host.settings.save()
         super().closeEvent(event)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -21,11 +22,15 @@ _NICE = 5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments: how to record, then the engine's own."""
     record.add_recording(parser)
+    parser.add_argument("--list-options", action="store_true", help="print the engine's options as JSON, and end")
     options.add_arguments(parser, leave_out=("seconds",))
 
 
 def run(args: argparse.Namespace) -> int:
     """Record the engine, with a window or without one; without one, until Ctrl+C where no --seconds is given."""
+    if args.list_options:
+        common.print_text(json.dumps(options.describe()))
+        return 0
     given = options.to_argv(options.from_args(args))
     missing = [name for name in ("torch", "safetensors") if importlib.util.find_spec(name) is None]
     if missing:

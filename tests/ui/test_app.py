@@ -19,7 +19,7 @@ import ui.app, ui.window
 sys.exit(main({paths!r}))
 """
 _AT_FIRST_PAINT = """
-def after(window, paths):
+def after(window, paths, run):
     print("painted", *sorted({"numpy", "pyqtgraph", "pyarrow", "pandas"} & set(sys.modules)), flush=True)
     {then}
 ui.app._after_first_paint = after

@@ -239,7 +239,8 @@ def test_everything_is_in_the_command_palette(user: User, sample: Path) -> None:
     for word, title in (
         ("theme", "Dark or light"),
         ("shortcuts", "Keys"),
-        ("save", "Export numbers"),
+        ("save", "Save recording"),
+        ("spreadsheet", "Export numbers"),
         ("worst", "Longest"),
     ):
         user.press("Ctrl+K")

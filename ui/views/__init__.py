@@ -12,9 +12,11 @@ VIEWS: tuple[str, ...] = (
     "ui.views.timeline.Timeline",
     "ui.views.gaps.Gaps",
     "ui.views.kernels.Kernels",
+    "ui.views.schedule.Schedule",
     "ui.views.bandwidth.MemoryBandwidth",
     "ui.views.pages.KvPages",
     "ui.views.pipeline.PipelineView",
+    "ui.views.run.Run",
 )
 
 

@@ -29,10 +29,16 @@ _COLUMN = 400
 
 
 class Start(QWidget):
-    """`wanted(paths)` when a trace is chosen, `choose()` when another is to be looked for."""
+    """`wanted(paths)` when a trace is chosen, `choose()` when another is to be looked for.
+
+    `demo()`, `launch()` and `attach()` for something live.
+    """
 
     wanted = Signal(tuple)
     choose = Signal()
+    demo = Signal()
+    launch = Signal()
+    attach = Signal()
 
     def __init__(self, theme: Theme, settings: SettingsFile) -> None:
         super().__init__()
@@ -103,8 +109,25 @@ class Start(QWidget):
         grid.setRowMinimumHeight(2, px(2 * GRID))
         grid.addWidget(button, 3, 1)
         grid.addWidget(hint, 3, 2)
+        grid.setRowMinimumHeight(4, px(GRID))
+        grid.addLayout(self._live(), 5, 1, 1, 2)
         grid.setColumnStretch(2, 1)
         return grid
+
+    def _live(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(self._theme.px(GRID))
+        for text, tip, signal in (
+            ("Watch the built-in engine", "A small language model, run on this machine and recorded live", self.demo),
+            ("Launch…", "Record a command (Ctrl+L)", self.launch),
+            ("Attach…", "Attach to a running server (Ctrl+T)", self.attach),
+        ):
+            button = QPushButton(text)
+            button.setToolTip(tip)
+            button.clicked.connect(signal)
+            row.addWidget(button)
+        row.addStretch(1)
+        return row
 
     def _list(self, title: str, entries: Sequence[tuple[str, str, tuple[str, ...]]], nothing: str) -> QWidget:
         px = self._theme.px

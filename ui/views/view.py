@@ -7,7 +7,7 @@ session. A subclass sets ID, TITLE and NEEDS, builds its widgets into `self.cont
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QStackedLayout, QWidget
 from inspector.trace.selection import Selection, Window
 from ui.export import Rows
 from ui.questions import Asker, Failure, Question
+from ui.run.child import Child
 from ui.session import Session
 from ui.settings import SettingsFile
 from ui.theme import Theme
@@ -35,6 +36,7 @@ class Host:
     asker: Asker
     theme: Theme
     settings: SettingsFile
+    child: Child = field(default_factory=Child)
 
 
 class State(Enum):

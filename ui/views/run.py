@@ -1,0 +1,302 @@
+"""The workload that is being recorded: what it is told, what it says, what the probes bring in and what they lose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from inspector import units
+from inspector.trace.selection import Selection, Window
+from ui.export import Rows
+from ui.questions import Failure, Question
+from ui.run.child import State as RunState
+from ui.run.form import Form
+from ui.run.options import Option, from_argv, read_options
+from ui.run.output import Output
+from ui.run.probe_rows import ProbeRows, probe_rows
+from ui.theme import GRID
+from ui.views.view import Host, State, View
+from ui.widgets.elided import Elided
+from ui.widgets.table import TableView
+
+if TYPE_CHECKING:
+    from inspector.trace.trace import Trace
+
+_COLOURS = {RunState.RUNNING: "accent", RunState.FAILED: "wrong", RunState.PAUSED: "doubt"}
+
+
+class Run(View):
+    """Shows the run of this window; where there is none, the engine's options and a way to start.
+
+    `wanted(what, options)`: what is demo, again, launch, attach, stop or save; options for demo are its arguments.
+    """
+
+    ID: ClassVar[str] = "run"
+    TITLE: ClassVar[str] = "Run"
+
+    wanted = Signal(str, list)
+
+    def __init__(self, host: Host, parent: QWidget | None = None) -> None:
+        super().__init__(host, parent)
+        self.child = host.child
+        self.form = Form(self.theme, "Options of the built-in engine")
+        self._options: tuple[Option, ...] = ()
+        self._answer: ProbeRows | None = None
+        self._choosing = False
+        self.paint_background()
+        self._pages = QStackedWidget()
+        layout = QVBoxLayout(self.content)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._pages)
+        self._pages.addWidget(self._make_choice())
+        self._pages.addWidget(self._make_running())
+        self.child.changed.connect(self._changed)
+        self.child.ticked.connect(self._tick)
+        self.child.written.connect(self.output.add)
+        self._show_content()
+        self._changed()
+        self.retheme()
+
+    # What a view does.
+
+    def question(self, trace: Trace, selection: Selection, window: Window) -> Question | None:
+        """The newest row of each probe, where the trace is that of the run."""
+        if not self._is_of_run(trace):
+            return None
+        return Question(probe_rows, (trace,), ("probes", trace.info.paths, trace.generation, id(trace)))
+
+    def show_answer(self, answer: Any) -> None:
+        """Into the table, and what was lost into plain sight."""
+        self._answer = answer
+        self.probes.set_content(answer, "", False, "probes")
+        self._tick()
+
+    def rows_for_copy(self) -> Rows | None:
+        """The table of probes."""
+        return self.probes.rows(bool(self.probes.selected_rows())) if self._answer is not None else None
+
+    def retheme(self) -> None:
+        """Type and colours anew."""
+        for label in (self._title, self._choice_title, self._knobs_title, self._probes_title):
+            label.setFont(self.theme.font("strong"))
+        self.output.retheme()
+        self.probes.retheme()
+        if self._options:
+            self.form.set_options(self._options, self.form.values())
+            self._show_knobs()
+        self._changed()
+
+    def refresh(self) -> None:
+        """Ask for the engine's options too, once they can be seen."""
+        if self.isVisible() and not self._options:
+            self.host.asker.ask(
+                ("options", self), Question(read_options, (), "options"), self._know_options, self._no_options
+            )
+        super().refresh()
+
+    def _trace_changed(self) -> None:
+        # A run has something to show before there is a trace, and after it was closed.
+        self.host.asker.forget(self)
+        self._asked = None
+        self._show_content()
+        self.refresh()
+
+    def _show_content(self) -> None:
+        self.state = State.ANSWER
+        self._stack.setCurrentWidget(self.content)
+
+    # The two pages.
+
+    def _make_choice(self) -> QWidget:
+        page = QWidget()
+        self._choice_title = QLabel("Built-in engine")
+        self._choice_note = QLabel(
+            "A small language model with in-flight batching and a paged KV cache, run on this machine and recorded."
+        )
+        self._choice_note.setObjectName("muted")
+        start = self._button("Start", "Start the built-in engine", self._start_demo, "primary")
+        reset = self._button("Defaults", "Back to the engine's defaults", self._reset)
+        launch = self._button(
+            "Launch a command…", "Record any command (Ctrl+L)", lambda: self.wanted.emit("launch", [])
+        )
+        attach = self._button("Attach…", "Attach to a server (Ctrl+T)", lambda: self.wanted.emit("attach", []))
+        self._back = self._button("Last run", "Back to the run that was", lambda: self._choose(False))
+        head = QHBoxLayout()
+        head.addWidget(self._choice_title)
+        head.addWidget(self._choice_note, 1)
+        for button in (self._back, launch, attach, reset, start):
+            head.addWidget(button)
+        layout = QVBoxLayout(page)
+        layout.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
+        layout.setSpacing(GRID)
+        layout.addLayout(head)
+        layout.addWidget(self.form, 1)
+        return page
+
+    def _make_running(self) -> QWidget:
+        page = QWidget()
+        self._dot, self._title, self._state = QLabel("●"), Elided(self.theme), QLabel()
+        self._state.setObjectName("muted")
+        self._lost, self._records = QLabel(), QLabel()
+        self._records.setObjectName("muted")
+        self._pause = self._button("Pause", "Let the engine stand still", self._toggle_pause)
+        self._save = self._button(
+            "Save…", "Copy the recording elsewhere (Ctrl+S)", lambda: self.wanted.emit("save", [])
+        )
+        self._stop = self._button("Stop", "End the run and close its recording", lambda: self.wanted.emit("stop", []))
+        self._again = self._button("Run again", "The same once more", lambda: self.wanted.emit("again", []), "primary")
+        self._new = self._button("New run…", "Choose what to run", lambda: self._choose(True))
+        head = QHBoxLayout()
+        head.setSpacing(GRID)
+        head.addWidget(self._dot)
+        head.addWidget(self._title, 1)
+        for label in (self._state, self._records, self._lost):
+            head.addWidget(label)
+            head.addSpacing(GRID)
+        for button in (self._pause, self._save, self._stop, self._new, self._again):
+            head.addWidget(button)
+        self._why = QLabel()
+        self._why.setObjectName("wrong")
+        self._why.setWordWrap(True)
+        self._why.setTextFormat(Qt.TextFormat.PlainText)
+        self._why.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._knobs_title = QLabel("Change while it runs")
+        self.knobs = Form(self.theme, "Knobs")
+        self.knobs.changed.connect(self._turn)
+        self.output = Output(self.theme)
+        self._probes_title = QLabel("Probes")
+        self.probes = TableView(self.theme, "Probes")
+        self._split = QSplitter(Qt.Orientation.Horizontal)
+        self._split.setChildrenCollapsible(False)
+        self._knobs_box = _titled(self._knobs_title, self.knobs)
+        for widget in (self._knobs_box, self.output, _titled(self._probes_title, self.probes)):
+            self._split.addWidget(widget)
+        for at, share in enumerate((0, 3, 4)):
+            self._split.setStretchFactor(at, share)
+        self._split.setHandleWidth(1)
+        layout = QVBoxLayout(page)
+        layout.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
+        layout.setSpacing(GRID)
+        layout.addLayout(head)
+        layout.addWidget(self._why)
+        layout.addWidget(self._split, 1)
+        return page
+
+    def _button(self, text: str, tip: str, does: Any, style: str = "") -> QPushButton:
+        button = QPushButton(text)
+        button.setObjectName(style)
+        button.setToolTip(tip)
+        button.clicked.connect(lambda: does())
+        return button
+
+    # What happens.
+
+    def _changed(self) -> None:
+        run, state = self.child, self.child.state
+        if state is RunState.STARTING and not self.child.lines.count:
+            self._choosing, self._answer = False, None
+            self.output.clear()
+            self._show_knobs()
+        has_run = run.launch is not None and state is not RunState.NONE
+        self._back.setVisible(has_run)
+        self._pages.setCurrentIndex(1 if has_run and not (self._choosing and not run.is_alive) else 0)
+        if run.launch is None:
+            return
+        self._title.set_text(run.launch.title)
+        self._title.setToolTip(f"{' '.join(run.launch.argv)}\n{run.launch.folder}")
+        self._pause.setVisible(run.launch.has_knobs and run.is_alive)
+        self._pause.setText("Go on" if state is RunState.PAUSED else "Pause")
+        self._pause.setEnabled(state in (RunState.RUNNING, RunState.PAUSED))
+        self._stop.setVisible(run.is_alive)
+        self._stop.setText("Stop now" if state is RunState.STOPPING else "Stop")
+        self._again.setVisible(not run.is_alive)
+        self._new.setVisible(not run.is_alive)
+        self.knobs.setEnabled(state in (RunState.RUNNING, RunState.PAUSED))
+        why = self._reason()
+        self._why.setText(why)
+        self._why.setVisible(bool(why))
+        self._dot.setStyleSheet(f"color: {self.theme.color(_COLOURS.get(state, 'faint')).name()}")
+        self._tick()
+
+    def _reason(self) -> str:
+        run = self.child
+        if run.state is not RunState.FAILED:
+            return ""
+        # What the recorder says of its own work is no reason.
+        ours = f"inflight: {run.launch.folder}:" if run.launch is not None else ""
+        last = "\n".join([line for line in run.lines.last if not line.startswith(ours)][-4:])
+        code = run.code or 0
+        how = f"It was ended by signal {-code}" if code < 0 else f"It ended with exit code {code}"
+        return run.trouble or (f"{how}. Its last lines:\n{last}" if last else f"{how} and wrote nothing.")
+
+    def _tick(self) -> None:
+        run, answer = self.child, self._answer
+        self._state.setText(f"{run.state.value} · {_clock(run.elapsed_ns)}")
+        self._records.setText(f"{units.count(answer.records)} records" if answer is not None else "")
+        lost = answer.lost if answer is not None else 0
+        self._lost.setText(f"{lost:,} lost" if lost else "nothing lost" if answer is not None else "")
+        self._lost.setToolTip("\n".join(answer.losses) if answer is not None else "")
+        style = "wrong" if lost else "muted"
+        if self._lost.objectName() != style:
+            self._lost.setObjectName(style)
+            self._lost.style().unpolish(self._lost)
+            self._lost.style().polish(self._lost)
+
+    def _toggle_pause(self) -> None:
+        self.child.pause(self.child.state is not RunState.PAUSED)
+
+    def _turn(self, name: str, value: Any) -> None:
+        self.child.tell({"set": {name: value}})
+
+    def _choose(self, on: bool) -> None:
+        self._choosing = on
+        self._changed()
+
+    def _start_demo(self) -> None:
+        wrong = self.form.wrong()
+        if wrong:
+            self._choice_note.setText(f"The engine would not take: {', '.join(wrong)}")
+            return
+        self.wanted.emit("demo", self.form.argv())
+
+    def _reset(self) -> None:
+        self.form.reset()
+
+    def _know_options(self, options: tuple[Option, ...]) -> None:
+        self._options = options
+        self.form.set_options(options, {})
+        self._show_knobs()
+
+    def _no_options(self, failure: Failure) -> None:
+        self._choice_note.setText(failure.line)
+
+    def _show_knobs(self) -> None:
+        launch = self.child.launch
+        live = [option for option in self._options if option.live]
+        shown = bool(live) and launch is not None and launch.has_knobs
+        self._knobs_box.setVisible(shown)
+        if shown and launch is not None:
+            # One column, without the heads of groups: there are few.
+            self.knobs.set_options(live, from_argv(self._options, launch.own))
+
+    def _is_of_run(self, trace: Trace) -> bool:
+        launch = self.child.launch
+        return launch is not None and trace.info.paths == (str(launch.folder),)
+
+
+def _titled(title: QLabel, widget: QWidget) -> QWidget:
+    box = QWidget()
+    layout = QVBoxLayout(box)
+    layout.setContentsMargins(2 * GRID, 0, 0, 0)
+    layout.setSpacing(GRID // 2)
+    layout.addWidget(title)
+    layout.addWidget(widget, 1)
+    return box
+
+
+def _clock(ns: int) -> str:
+    seconds = ns // 1_000_000_000
+    hours, rest = divmod(seconds, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
