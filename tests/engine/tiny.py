@@ -38,9 +38,9 @@ def draft(entries: int = SHAPE.entries, noise: float = 0.05) -> Decoder:
     return model
 
 
-def engine(settings: Settings, *observers: object, entries: int = SHAPE.entries) -> Engine:
+def engine(settings: Settings, *observers: object, entries: int = SHAPE.entries, noise: float = 0.05) -> Engine:
     sizes = settings.blocks, settings.tokens_per_block, settings.host_blocks
-    runners = LocalRunner(target(entries), *sizes), LocalRunner(draft(entries), *sizes)
+    runners = LocalRunner(target(entries), *sizes), LocalRunner(draft(entries, noise), *sizes)
     return Engine(settings, *runners, observers=observers)  # type: ignore[arg-type]
 
 
