@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from PySide6.QtGui import QKeySequence
 
@@ -35,6 +36,15 @@ class Commands:
     def available(self) -> list[Action]:
         """All that can be run now, in the table's order."""
         return [action for action in ACTIONS if self.is_available(action)]
+
+    def moved_to(self, action: Action, view: str) -> Action | None:
+        """The same movement in another view: zooming, panning and fitting of the timeline, where that view has a method
+        of that name. None where it has not, or the action is no movement.
+        """
+        if action.menu != "Timeline" or not view or view == action.where:
+            return None
+        own = replace(action, where=view, runs=f"{view}.{action.runs.partition('.')[2]}")
+        return own if self.does(own) is not None else None
 
     def run(self, action: Action) -> bool:
         """Do it; False when it cannot be done now."""

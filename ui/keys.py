@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from ui.actions import Action
 from ui.commands import Commands
+from ui.views.view import View
 from ui.widgets.overlay import Overlay
 
 _ROWS = ((16, "QWERTYUIOP"), (30, "ASDFGHJKL"), (44, "ZXCVBNM"))
@@ -81,10 +82,23 @@ class Keyboard(QObject):
         """Of the actions with that key the one of the view with the focus, else one that is reached from anywhere."""
         found = [action for action in self._bindings.get(key, []) if self._commands.is_available(action)]
         for action in found:
+            own = self._commands.moved_to(action, _view_of(focus))
+            if own is not None:
+                return own
+        for action in found:
             if action.where != "window" and _is_inside(focus, action.where):
                 return action
         far = len(key.removeprefix("Shift+")) == 1
         return next((action for action in found if action.where == "window" or far), None)
+
+
+def _view_of(widget: QWidget | None) -> str:
+    """ID of the view that holds a widget; '' where none does."""
+    while widget is not None:
+        if isinstance(widget, View):
+            return widget.ID
+        widget = widget.parentWidget()
+    return ""
 
 
 def _is_inside(widget: QWidget | None, name: str) -> bool:

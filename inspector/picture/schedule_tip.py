@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from inspector import units
 from inspector.analysis.batching import Batches
@@ -115,11 +116,12 @@ def cell_lines(picture: SchedulePicture, request: int, ordinal: int) -> Lines:
     return lines
 
 
-def step_rows(steps: Steps, batches: Batches, request: int, ordinal: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+def step_rows(steps: Steps, batches: Batches, request: int, ordinal: int) -> npt.NDArray[np.int32]:
     """Rows of steps of a request (row) in an iteration of its process."""
     iteration = int(batches.row[ordinal])
     part = steps.of(iteration, iteration + 1)
-    return steps.row[part][steps.request[part] == request]
+    found: npt.NDArray[np.int32] = steps.row[part][steps.request[part] == request]
+    return found
 
 
 def _between(picture: SchedulePicture, request: int, ordinal: int) -> str:

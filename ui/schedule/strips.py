@@ -1,0 +1,99 @@
+"""The strips above the schedule: requests in the batch, tokens against the budget, and who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from PySide6.QtCore import QLineF, QRectF, Qt
+from PySide6.QtGui import QPainter, QPen
+
+from inspector.picture.palette import ink
+from inspector.picture.schedule import Strips
+from ui.inks import color_of
+from ui.theme import Theme
+
+Int = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One strip: `layers` are (values, ink) painted over each other, the largest first; `limit` is drawn as a line.
+
+    `empty` is said in a strip that has nothing to draw.
+    """
+
+    title: str
+    layers: Sequence[tuple[Int, int]]
+    limit: Int | None
+    top: int
+    empty: str = ""
+
+
+def strips_of(found: Strips) -> list[Strip]:
+    """Those that the trace has numbers for."""
+    context, generation = ink("context chunk"), ink("generation")
+    strips = []
+    if (found.batch >= 0).any() or found.highest_batch:
+        layers = [(found.batch, generation), (found.context, context)]
+        strips.append(Strip("Batch", layers, found.room, found.highest_batch))
+    if found.highest_tokens:
+        layers = [(found.tokens, generation), (found.context_tokens, context)]
+        strips.append(Strip("Token budget", layers, found.budget, found.highest_tokens))
+    if (found.queued >= 0).any():
+        layers = [(found.queued + np.maximum(found.paused, 0), ink("paused")), (found.queued, ink("queued"))]
+        empty = "" if found.highest_queue or (found.paused > 0).any() else "nobody waited"
+        strips.append(Strip("Queue", layers, None, found.highest_queue, empty))
+    return strips
+
+
+def paint_strip(painter: QPainter, rect: QRectF, label: QRectF, strip: Strip, theme: Theme) -> None:
+    """Bars per column in `rect`, name and scale in `label`."""
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.fillRect(rect, theme.color("raised"))
+    scale = (rect.height() - 1) / max(strip.top, 1)
+    for values, number in strip.layers:
+        _bars(painter, rect, values, scale, number, theme)
+    if strip.limit is not None:
+        _limit(painter, rect, strip.limit, scale, theme)
+    painter.setPen(QPen(theme.color("line"), 1))
+    painter.drawLine(rect.bottomLeft(), rect.bottomRight())
+    painter.setFont(theme.font("small"))
+    painter.setPen(theme.color("text"))
+    painter.drawText(label, int(Qt.AlignmentFlag.AlignVCenter), strip.title)
+    painter.setPen(theme.color("muted"))
+    corner = int(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignRight)
+    if strip.empty:
+        painter.drawText(rect.adjusted(theme.px(8), 0, 0, 0), int(Qt.AlignmentFlag.AlignVCenter), strip.empty)
+    else:
+        painter.drawText(label, corner, f"{strip.top:,}")
+
+
+def _bars(painter: QPainter, rect: QRectF, values: Int, scale: float, number: int, theme: Theme) -> None:
+    """A bar per run of equal values."""
+    color, step = color_of(number, theme), rect.width() / max(len(values), 1)
+    edges = np.flatnonzero(np.r_[True, values[1:] != values[:-1]]) if len(values) else np.empty(0, np.int64)
+    ends = np.r_[edges[1:], len(values)]
+    bottom = rect.bottom()
+    for first, last in zip(edges.tolist(), ends.tolist(), strict=True):
+        value = int(values[first])
+        if value > 0:
+            height = max(min(value * scale, rect.height()), 1.0)
+            painter.fillRect(QRectF(rect.left() + first * step, bottom - height, (last - first) * step, height), color)
+
+
+def _limit(painter: QPainter, rect: QRectF, values: Int, scale: float, theme: Theme) -> None:
+    """A dashed line at what the iteration may hold."""
+    known = np.flatnonzero(values > 0)
+    if not len(known):
+        return
+    painter.setPen(QPen(theme.color("muted"), 1, Qt.PenStyle.DashLine))
+    step = rect.width() / len(values)
+    cuts = np.flatnonzero(np.diff(values[known]) != 0)
+    firsts, lasts = np.r_[0, cuts + 1], np.r_[cuts, len(known) - 1]
+    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+        y = round(rect.bottom() - min(int(values[known[first]]) * scale, rect.height() - 1)) + 0.5
+        left, right = rect.left() + known[first] * step, rect.left() + (known[last] + 1) * step
+        painter.drawLine(QLineF(left, y, right, y))
