@@ -1,0 +1,106 @@
+"""Waits until a module is imported, then lets its probe in; a name lookup per import until then, nothing afterwards.
+
+What is watched stands in WATCHED. A probe is imported when its module is there, and what goes wrong in it is a note in
+the recording, never an error of the workload.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+WATCHED: dict[str, str] = {
+    "torch": "torch_guest",
+}
+"""The module that is waited for, and the module beside this one whose `attach(module)` is called then."""
+_NOTE_BYTES = 1 << 16
+logger = logging.getLogger(__name__)
+
+
+class Watch(MetaPathFinder):
+    """Stands first in sys.meta_path, and gives way as soon as nothing is waited for."""
+
+    def __init__(self, waiting: dict[str, str]) -> None:
+        self._waiting = dict(waiting)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec that the others find, with a loader that calls the probe afterwards; None for any other module."""
+        if name not in self._waiting:
+            return None
+        probe = self._waiting.pop(name)
+        if not self._waiting and self in sys.meta_path:
+            sys.meta_path.remove(self)
+        for finder in list(sys.meta_path):
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _Loader(spec.loader, probe)
+                return spec
+        return None
+
+
+class _Loader(Loader):
+    """The module's own loader, with the probe behind it."""
+
+    def __init__(self, loader: Loader, probe: str) -> None:
+        self._loader, self._probe = loader, probe
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """As the module's own loader does it."""
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """The module first; errors of its own pass through."""
+        # From here on nobody needs to know that another loader was in between.
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        let_in(self._probe, module)
+
+
+def let_in(probe: str, module: ModuleType) -> None:
+    """Call a probe's `attach` on its module."""
+    try:
+        importlib.import_module(f"{__package__}.{probe}").attach(module)
+    except Exception as error:
+        logger.debug("probe %s stays off", probe, exc_info=True)
+        _tell(probe, error)
+
+
+def arm() -> None:
+    """Begin to wait, once per process; what is imported already gets its probe now."""
+    if any(isinstance(finder, Watch) for finder in sys.meta_path):
+        return
+    there = {name: probe for name, probe in WATCHED.items() if name in sys.modules}
+    rest = {name: probe for name, probe in WATCHED.items() if name not in there}
+    if rest:
+        sys.meta_path.insert(0, Watch(rest))
+    for name, probe in there.items():
+        let_in(probe, sys.modules[name])
+
+
+def _tell(probe: str, error: Exception) -> None:
+    """Leave a note in the recording that a probe is off, and why."""
+    try:
+        from .producer import from_environment
+
+        producer = from_environment(probe, _NOTE_BYTES)
+        if producer is not None:
+            producer.status("failed", f"{probe}: {type(error).__name__}: {error}")
+            producer.close()
+    except Exception:
+        logger.debug("no note of it", exc_info=True)
