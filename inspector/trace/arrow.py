@@ -16,17 +16,28 @@ from inspector.trace.table import Array
 
 def write_columns(path: Path, columns: Mapping[str, Array]) -> None:
     """One Arrow IPC file of one batch, readable by its owner only; OSError as the system gives it."""
-    arrays = [pa.array(np.ascontiguousarray(values)) for values in columns.values()]
-    _write(path, pa.RecordBatch.from_arrays(arrays, names=list(columns)))
+    _write(path, pa.RecordBatch.from_arrays([_numbers(values) for values in columns.values()], names=list(columns)))
 
 
 def write_texts(path: Path, texts: Sequence[str]) -> None:
     """One Arrow IPC file with one column `text`; as bytes where a text has half a surrogate pair, which UTF-8 lacks."""
     try:
-        array = pa.array(texts, pa.large_string())
+        array = _texts([text.encode() for text in texts], pa.large_string())
     except UnicodeEncodeError:
-        array = pa.array([text.encode("utf-8", "surrogatepass") for text in texts], pa.large_binary())
+        array = _texts([text.encode("utf-8", "surrogatepass") for text in texts], pa.large_binary())
     _write(path, pa.RecordBatch.from_arrays([array], names=["text"]))
+
+
+def _numbers(values: Array) -> pa.Array:
+    # Not by pa.array, which imports pandas where there is one: half a second, and memory for as long as we record.
+    return pa.Array.from_buffers(
+        pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))]
+    )
+
+
+def _texts(data: Sequence[bytes], kind: pa.DataType) -> pa.Array:
+    ends = np.cumsum([0, *map(len, data)], dtype=np.int64)
+    return pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(data))])
 
 
 class StreamWriter:
@@ -46,12 +57,12 @@ class StreamWriter:
 
     def append(self, columns: Mapping[str, Array], to: int) -> None:
         """Append rows: the same columns with the same dtypes each time."""
-        self._append([pa.array(np.ascontiguousarray(values)) for values in columns.values()], list(columns), to)
+        self._append([_numbers(values) for values in columns.values()], list(columns), to)
 
     def append_texts(self, texts: Sequence[str], to: int) -> None:
         """Append texts, in a column `text`, as bytes: which of them UTF-8 cannot hold is not known beforehand."""
         data = [text.encode("utf-8", "surrogatepass") for text in texts]
-        self._append([pa.array(data, pa.large_binary())], ["text"], to)
+        self._append([_texts(data, pa.large_binary())], ["text"], to)
 
     def close(self) -> None:
         """End the stream. One that was not closed is read as well."""

@@ -1,0 +1,329 @@
+"""The recorder and its workloads as processes that live and die."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import inspector
+from inspector.trace import header, lock
+from tests.probes.recorded import contents, producers
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 60.0
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a recorder of a toy into tmp_path/run.inflight; whatever is left of it ends with the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(*toy: str, options: tuple[str, ...] = (), limit: str = "") -> subprocess.Popen[str]:
+        record = [sys.executable, "-m", "inspector", "record", "--headless", "--out", str(tmp_path / "run.inflight")]
+        command = [*record, *options, "--", sys.executable, "-m", "tests.probes.toy", *toy]
+        if limit:
+            command = ["sh", "-c", f'{limit}; exec "$@"', "-", *command]
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def until(true: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline, f"never {what}"
+        time.sleep(0.01)
+
+
+def ready(process: subprocess.Popen[str]) -> int:
+    """Wait for the toy to have said what it had to; its process id."""
+    assert process.stdout is not None
+    word, pid = process.stdout.readline().split()
+    assert word == "ready"
+    return int(pid)
+
+
+def iterations(folder: Path) -> list[int]:
+    return inspector.open(folder)["iterations"]["iteration"].tolist()  # type: ignore[no-any-return]
+
+
+def kernels_of_streams(folder: Path) -> int:
+    return sum(len(contents(folder, name).get("kernels", [])) for name in producers(folder))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_workload_is_recorded_and_the_recording_closed(start: Start, tmp_path: Path) -> None:
+    process = start("count", "500")
+    out, errors = process.communicate(timeout=PATIENCE_S)
+    folder = tmp_path / "run.inflight"
+    assert process.returncode == 0, errors
+    # The workload's own words, unchanged; ours on the other stream.
+    assert out == "said it\n"
+    assert errors.startswith("and to stderr\n")
+    assert "run.inflight" in errors
+    assert header.read(folder).state == "complete"
+    assert {path.suffix for path in folder.iterdir()} == {".arrow", ".json"}
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    trace = inspector.open(folder)
+    assert trace["iterations"]["iteration"].tolist() == list(range(500))
+    assert trace["steps"]["iteration"].tolist() == list(range(500))
+    assert sorted(trace["kernels"]["correlation"].tolist()) == list(range(500))
+    assert [note for note in trace.quality.notes if note.severity == "loss"] == []
+    head = header.read(folder)
+    assert head.command[-3:] == ["tests.probes.toy", "count", "500"]
+    assert head.clock[0].monotonic_ns < head.clock[1].monotonic_ns
+    probes = {trace.names[name] for name in trace["probes"]["name"].tolist()}
+    assert probes == {"toy", "recorder"}
+
+
+@pytest.mark.parametrize(("toy", "code"), [(("count", "1", "7"), 7), (("no such word",), 1)])
+def test_the_exit_code_is_that_of_the_workload(start: Start, tmp_path: Path, toy: tuple[str, ...], code: int) -> None:
+    process = start(*toy)
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == code
+    assert header.read(tmp_path / "run.inflight").state == "complete"
+
+
+def test_a_workload_that_is_killed_leaves_all_that_it_said(start: Start, tmp_path: Path) -> None:
+    process = start("wait", "300")
+    os.kill(ready(process), signal.SIGKILL)
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 128 + signal.SIGKILL
+    assert header.read(tmp_path / "run.inflight").state == "complete"
+    assert iterations(tmp_path / "run.inflight") == list(range(300))
+
+
+def test_a_recorder_that_is_killed_leaves_the_workload_alone(start: Start, tmp_path: Path) -> None:
+    stop = tmp_path / "stop"
+    process = start("on", str(stop))
+    pid = ready(process)
+    folder = tmp_path / "run.inflight"
+    until(lambda: kernels_of_streams(folder) > 20, "recorded")
+    assert lock.is_held(folder)
+    process.kill()
+    process.wait(PATIENCE_S)
+    assert not lock.is_held(folder)
+    before = kernels_of_streams(folder)
+    until(lambda: kernels_of_streams(folder) > before + 20, "went on into its ring")
+    assert is_alive(pid)
+    stop.touch()
+    until(lambda: not is_alive(pid), "ended")
+    said, lost = map(int, stop.read_text().split())
+    assert lost == 0
+    (producer,) = [name for name in producers(folder) if name.startswith("toy-")]
+    rows = contents(folder, producer)
+    # Each once: what the streams hold, and what is left in the ring.
+    assert [number for *_, number in rows["kernels"]] == list(range(said))
+    assert len(rows["steps"]) == said
+    assert header.read(folder).state == "recording"
+
+
+def test_seconds_end_a_workload_politely(start: Start, tmp_path: Path) -> None:
+    process = start("wait", "5", options=("--seconds", "1"))
+    out, errors = process.communicate(timeout=PATIENCE_S)
+    assert "heard SIGINT" in out
+    assert process.returncode == 0, errors
+    assert iterations(tmp_path / "run.inflight") == list(range(5))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_the_workload_and_close_the_recording(start: Start, tmp_path: Path, number: signal.Signals) -> None:
+    process = start("wait", "5")
+    ready(process)
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=PATIENCE_S)
+    assert f"heard {'SIGINT' if number == signal.SIGINT else 'SIGTERM'}" in out
+    assert process.returncode == 3
+    assert header.read(tmp_path / "run.inflight").state == "complete"
+
+
+def test_one_that_does_not_listen_is_ended_more_and_more_firmly(start: Start, tmp_path: Path) -> None:
+    process = start("wait", "5", "deaf")
+    pid = ready(process)
+
+    def again() -> bool:
+        process.send_signal(signal.SIGINT)
+        return process.poll() is not None
+
+    until(again, "ended")
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 128 + signal.SIGKILL
+    assert not is_alive(pid)
+    assert iterations(tmp_path / "run.inflight") == list(range(5))
+
+
+def test_control_lines_reach_the_workload_and_its_output_us(start: Start, tmp_path: Path) -> None:
+    process = start("echo", options=("--control",))
+    ready(process)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write('{"set": {"rate": 3}}\nno JSON\n[1]\n')
+    process.stdin.flush()
+    assert process.stdout.readline() == 'got {"set": {"rate": 3}}\n'
+    process.stdin.write('{"stop": true}\n')
+    process.stdin.flush()
+    out, errors = process.communicate(timeout=PATIENCE_S)
+    assert out == 'got {"stop": true}\nend of input\n'
+    assert process.returncode == 0, errors
+    assert not (tmp_path / "run.inflight" / "output.log").exists()
+
+
+def test_a_window_that_is_gone_stops_neither_recorder_nor_workload(start: Start, tmp_path: Path) -> None:
+    stop = tmp_path / "stop"
+    process = start("on", str(stop), options=("--control",))
+    ready(process)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        assert pipe is not None
+        pipe.close()
+    folder = tmp_path / "run.inflight"
+    before = kernels_of_streams(folder)
+    until(lambda: kernels_of_streams(folder) > before + 100, "went on")
+    assert lock.is_held(folder)
+    stop.touch()
+    until(lambda: process.poll() is not None, "ended")
+    assert process.returncode == 0
+    process.stdout = process.stderr = process.stdin = None
+    said, _ = map(int, stop.read_text().split())
+    assert len(iterations(folder)) == said
+
+
+def test_a_full_disk_ends_the_recording_and_not_the_workload(start: Start, tmp_path: Path) -> None:
+    """The largest size of a file stands in for the disk: for the recorder a real limit of the system."""
+    stop = tmp_path / "stop"
+    process = start("on", str(stop), limit="ulimit -S -f 40")
+    pid = ready(process)
+    assert process.stderr is not None
+    said = process.stderr.readline()
+    assert said.startswith("inflight: the recording stopped after ")
+    assert "The workload goes on" in said
+    folder = tmp_path / "run.inflight"
+    assert not lock.is_held(folder)
+    assert is_alive(pid)
+    stop.touch()
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 4
+    assert "what was recorded until then opens" in errors
+    count, lost = map(int, stop.read_text().split())
+    (producer,) = [name for name in producers(folder) if name.startswith("toy-")]
+    rows = contents(folder, producer)
+    assert [number for *_, number in rows["kernels"]] == list(range(count))
+    assert lost == 0
+
+
+def test_processes_of_a_workload_are_told_apart(start: Start, tmp_path: Path) -> None:
+    script = f'{sys.executable} -m tests.probes.toy count 20 & "{sys.executable}" -m tests.probes.toy count 30; wait'
+    folder = tmp_path / "two.inflight"
+    record = [sys.executable, "-m", "inspector", "record", "--headless", "--out", str(folder), "--", "sh", "-c", script]
+    done = subprocess.run(
+        record,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    trace = inspector.open(folder)
+    processes = trace["iterations"]["process"].tolist()
+    assert sorted(processes.count(row) for row in set(processes)) == [20, 30]
+    names = [trace.names[trace["processes"]["name"][row]] for row in set(processes)]
+    assert names == ["toy", "toy"]
+    # The shell has no ring, and is there all the same, by what the system calls it.
+    assert "sh" in [trace.names[name] for name in trace["processes"]["name"].tolist()]
+    counters = {trace.names[name] for name in trace["series"]["name"].tolist()}
+    assert {"resident memory", "threads", "machine memory in use"} <= counters
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--", "no-such-program"], 4, "cannot run no-such-program"),
+        ([], 2, "no command to record"),
+        (["--seconds", "0", "--", "true"], 2, "number of seconds above 0"),
+        (["--out", "taken.inflight", "--", "true"], 2, "is there already"),
+        (["--out", "plain", "--", "true"], 2, "does not end in .inflight"),
+        (["--out", "no/such/folder.inflight", "--", "true"], 3, "cannot record into"),
+    ],
+)
+def test_what_the_user_can_mend_is_one_line(tmp_path: Path, words: list[str], code: int, said: str) -> None:
+    (tmp_path / "taken.inflight").mkdir()
+    before = sorted(tmp_path.iterdir())
+    done = subprocess.run(
+        [sys.executable, "-m", "inspector", "record", "--headless", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_no_display_and_nothing_heavy_is_needed(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from inspector.cli import main\n"
+        "code = main(['record', '--headless', '--out', sys.argv[1], '--', 'true'])\n"
+        "assert not code\n"
+        "print(*{'PySide6', 'pyqtgraph', 'pandas', 'torch'} & sys.modules.keys())"
+    )
+    environment = {key: text for key, text in os.environ.items() if key not in ("DISPLAY", "QT_QPA_PLATFORM")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "true.inflight")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env=environment,
+        check=True,
+    )
+    assert done.stdout.strip() == ""
+
+
+def test_the_default_name_says_what_and_when(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "inspector", "record", "--headless", "--", shutil.which("true") or "true"],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=PATIENCE_S,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    (folder,) = tmp_path.iterdir()
+    assert folder.match("true-20??????-??????.inflight")
+    assert json.loads((folder / "recording.json").read_text())["state"] == "complete"
