@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inspector.trace.ring import Ring
+from inspector.trace.schema import NEVER, PHASES, TOKEN_KINDS
+from probes.inprocess.producer import Producer
+from probes.workloads.engine.blocks import ALLOCATED, FREED, OFFLOADED, RESTORED, REUSED
+from probes.workloads.engine.emit import TEXTS_OF_ONE_IN, Emitter, token_rows
+from probes.workloads.engine.engine import Engine, Request, Settings
+from probes.workloads.engine.records import FINISHED, GENERATION, PAUSED, Step
+from probes.workloads.engine.tokens import Tokenizer
+from tests.engine import tiny
+
+SETTINGS = Settings(
+    max_batch_size=8,
+    max_num_tokens=40,
+    blocks=24,
+    tokens_per_block=4,
+    host_blocks=8,
+    draft="model",
+    draft_len=4,
+)
+
+
+@dataclass
+class Told:
+    """A run and what its ring holds: rows as dicts, in the order in which they were written."""
+
+    engine: Engine
+    asked: list[Request]
+    rows: dict[str, list[dict[str, Any]]]
+    names: dict[int, str]
+
+    def of(self, table: str, **equal: object) -> list[dict[str, Any]]:
+        return [row for row in self.rows[table] if all(row[key] == value for key, value in equal.items())]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """Drafts, pauses, host pages, a change of the pool, and an end that cuts some requests off."""
+    folder: Path = tmp_path_factory.mktemp("rings")
+    producer = Producer(str(folder), "engine", 1 << 22)
+    engine = tiny.engine(SETTINGS, Emitter(producer, Tokenizer(())))
+    asked = [engine.add(request) for request in tiny.requests(60)]
+    for request in asked:
+        request.group = ("even", "odd")[request.id % 2]
+    for _ in range(30):
+        engine.step()
+    engine.change(blocks=30)
+    for _ in range(120):
+        engine.step()
+    engine.change(blocks=22)
+    for _ in range(20):
+        engine.step()
+    assert engine.cancel(engine.requests[0])
+    engine.stop()
+    producer.close()
+    assert producer.lost == 0
+    (path,) = folder.glob("*.ring")
+    ring = Ring(path)
+    taken = ring.take()
+    ring.close()
+    tables = {
+        table: [dict(zip(rows.dtype.names or (), row, strict=True)) for row in rows.tolist()]
+        for table, rows in taken.tables.items()
+    }
+    return Told(engine, asked, tables, dict(taken.names))
+
+
+def test_the_run_has_what_the_tests_are_about(told: Told) -> None:
+    counters = told.engine.counters
+    assert min(counters.pauses, counters.offloads, counters.restores, counters.accepted) > 0
+    assert told.of("page_events", tier=1)
+    assert {request.reason for request in told.asked} == {"stop", "length", "cancelled"}
+
+
+def test_a_replay_of_the_page_events_gives_the_used_blocks_of_every_iteration(told: Told) -> None:
+    events = told.rows["page_events"]
+    assert [event["sequence"] for event in events] == list(range(len(events)))
+    assert [event["time"] for event in events] == sorted(event["time"] for event in events)
+    pools = iter([*told.rows["pools"], {"time": 2**62, "blocks": 0}])
+    pool, following = next(pools), next(pools)
+    holders: defaultdict[int, set[int]] = defaultdict(set)
+    host, at = 0, 0
+    for iteration in told.rows["iterations"]:
+        while at < len(events) and events[at]["time"] <= iteration["end"]:
+            event = events[at]
+            at += 1
+            if event["kind"] in (ALLOCATED, REUSED):
+                holders[event["block"]].add(event["request"])
+            elif event["kind"] == FREED:
+                holders[event["block"]].remove(event["request"])
+            host += {OFFLOADED: 1, RESTORED: -1}.get(event["kind"], 0) - event["tier"]
+        while following["time"] <= iteration["end"]:
+            pool, following = following, next(pools)
+        used = sum(1 for held in holders.values() if held)
+        assert iteration["used_blocks"] == used
+        assert iteration["free_blocks"] == pool["blocks"] - used
+        assert iteration["host_blocks"] == host
+    assert at == len(events)
+    assert [row["blocks"] for row in told.rows["pools"]] == [24, 30, 22]
+
+
+def test_tables_of_a_page_are_told_by_its_events(told: Told) -> None:
+    tables: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for event in told.rows["page_events"]:
+        if event["kind"] in (ALLOCATED, REUSED):
+            assert event["index"] == len(tables[event["request"]])
+            tables[event["request"]][event["block"]] = event["index"]
+        elif event["kind"] == FREED:
+            assert tables[event["request"]].pop(event["block"]) == len(tables[event["request"]])
+    assert not any(tables.values())
+
+
+def test_steps_sum_to_requests_and_iterations_and_these_to_the_counters(told: Told) -> None:
+    last = {row["request"]: row for row in told.rows["requests"]}
+    for request in told.asked:
+        mine = told.of("steps", request=request.id)
+        assert sum(step["emitted"] for step in mine) == last[request.id]["output_tokens"] == len(request.output)
+        assert [PHASES[step["phase"]] for step in mine].count("paused") == request.pauses
+        assert mine[-1]["phase"] == FINISHED
+        assert mine[-1]["tokens"] == mine[-1]["emitted"] == mine[-1]["blocks"] == 0
+    sums = ("tokens", "drafted", "accepted", "emitted")
+    for iteration in told.rows["iterations"]:
+        mine = told.of("steps", iteration=iteration["iteration"])
+        for name in sums:
+            assert sum(step[name] for step in mine) == iteration[name]
+        phases = Counter(PHASES[step["phase"]] for step in mine)
+        assert phases["context"] == iteration["context_requests"]
+        assert phases["generation"] == iteration["generation_requests"]
+        assert phases["finished"] == iteration["completed_requests"]
+        assert (iteration["max_batch_size"], iteration["max_num_tokens"]) == (8, 40)
+    assert all(0 <= step["accepted"] <= step["drafted"] for step in told.rows["steps"])
+    for name in (*sums, "context_tokens", "reused_blocks", "missed_blocks"):
+        assert sum(iteration[name] for iteration in told.rows["iterations"]) == getattr(told.engine.counters, name)
+    assert len(told.rows["iterations"]) == told.engine.counters.iterations
+    assert len(told.of("steps", phase=PAUSED)) == told.engine.counters.pauses
+
+
+def test_requests_become_known_bit_by_bit(told: Told) -> None:
+    rows = told.of("requests", request=0)
+    assert [row["first_token"] == NEVER for row in rows] == [True, False, False]
+    assert [row["finished"] == NEVER for row in rows] == [True, True, False]
+    assert [row["output_tokens"] for row in rows] == [-1, -1, len(told.asked[0].output)]
+    assert rows[0]["scheduled"] == NEVER
+    assert rows[0]["reused_tokens"] == -1
+    first = told.asked[0]
+    assert rows[-1]["arrival"] == first.arrival
+    assert rows[-1]["last_token"] == first.last_token
+    assert rows[-1]["max_tokens"] == first.max_tokens
+    assert rows[-1]["prompt_tokens"] == len(first.prompt)
+    assert told.names[rows[-1]["group"]] == "even"
+
+
+def test_texts_are_those_of_the_output_for_one_request_in_four(told: Told) -> None:
+    kinds = {kind: number for number, kind in enumerate(TOKEN_KINDS)}
+    assert {row["request"] for row in told.rows["tokens"]} <= set(range(0, 60, TEXTS_OF_ONE_IN))
+    pieces = Tokenizer(())
+    for request in told.asked[::TEXTS_OF_ONE_IN]:
+        given = [row for row in told.of("tokens", request=request.id) if row["kind"] != kinds["rejected"]]
+        assert [row["position"] for row in given] == list(range(len(request.output)))
+        assert [told.names[row["name"]] for row in given] == [pieces.piece(token) for token in request.output]
+    for step in told.rows["steps"]:
+        if step["request"] % TEXTS_OF_ONE_IN or step["phase"] != GENERATION:
+            continue
+        mine = Counter(row["kind"] for row in told.of("tokens", request=step["request"], iteration=step["iteration"]))
+        assert mine[kinds["rejected"]] == step["drafted"] - step["accepted"]
+        assert mine[kinds["accepted"]] == min(step["accepted"], step["emitted"])
+        own = step["emitted"] - mine[kinds["accepted"]]
+        assert mine[kinds["corrected"]] == (own if step["accepted"] < step["drafted"] else 0)
+
+
+def test_every_forward_pass_has_the_call_that_launched_it(told: Told) -> None:
+    calls = {call["correlation"]: call for call in told.rows["host_calls"]}
+    names = Counter(told.names[work["name"]] for work in told.rows["kernels"])
+    computing = [iteration for iteration in told.rows["iterations"] if iteration["tokens"]]
+    assert names["target forward"] == len(computing)
+    assert names["draft forward"] > 0
+    assert len(calls) == len(told.rows["kernels"])
+    for work in told.rows["kernels"]:
+        call = calls[work["correlation"]]
+        assert call["start"] <= work["start"] <= work["end"]
+        assert call["thread"] == threading.get_native_id()
+    assert told.names[told.rows["devices"][0]["name"]] == "CPU stage 0 (no GPU)"
+
+
+def test_ranges_nest_in_their_iteration(told: Told) -> None:
+    whole = told.of("ranges", name=next(at for at, text in told.names.items() if text == "iteration"))
+    assert [(row["start"], row["end"]) for row in whole] == [
+        (iteration["start"], iteration["end"]) for iteration in told.rows["iterations"]
+    ]
+    names = {told.names[row["name"]] for row in told.rows["ranges"]}
+    assert names == {"iteration", "schedule", "draft", "draft context", "target forward", "sample", "update"}
+
+
+def test_what_others_refer_to_comes_first(told: Told) -> None:
+    first = {row["request"]: number for number, row in reversed(list(enumerate(told.rows["requests"])))}
+    assert set(first) >= {row["request"] for row in told.rows["steps"]}
+    assert {row["iteration"] for row in told.rows["steps"]} <= {row["iteration"] for row in told.rows["iterations"]}
+
+
+@pytest.mark.parametrize(
+    ("drafts", "accepted", "emitted", "kinds"),
+    [
+        ((), 0, (9,), "t9"),
+        ((5, 6), 2, (5, 6, 7), "a5 a6 t7"),
+        ((5, 6, 8), 1, (5, 7), "a5 c7 r6 r8"),
+        ((5, 6), 0, (7,), "c7 r5 r6"),
+        ((5, 6, 8), 3, (5, 6), "a5 a6"),
+        ((5, 6, 8), 2, (5,), "a5 r8"),
+    ],
+)
+def test_kinds_of_tokens(drafts: tuple[int, ...], accepted: int, emitted: tuple[int, ...], kinds: str) -> None:
+    step = Step(
+        Request((1,), 9, id=4), GENERATION, drafts=drafts, accepted=accepted, emitted=emitted, output_position=3
+    )
+    rows = token_rows(step)
+    assert " ".join(f"{TOKEN_KINDS[kind][0]}{token}" for _, _, token, kind in rows) == kinds
+    assert all(request == 4 and place >= 3 for request, place, _, _ in rows)
+
+
+def test_nothing_is_told_when_nobody_listens() -> None:
+    engine = tiny.engine(SETTINGS)
+    for request in tiny.requests(5):
+        engine.add(request)
+    assert tiny.run(engine)
+    assert engine._pool._observe is None
