@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from probes.workloads.engine import chain as chain_module
 from probes.workloads.engine.chain import Chain, LinkEnded
 
 _ADDS = """
@@ -108,6 +110,26 @@ def test_interrupts_do_not_end_links(chain: Chain) -> None:
         os.kill(pid, signal.SIGTERM)
     chain.send((1,))
     assert chain.receive() == (1, 0, 1, 2)
+
+
+def test_closing_frees_who_waits_for_a_link_that_stands_still(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain_module, "_PATIENCE", 0.1)
+    os.kill(chain.pids[1], signal.SIGSTOP)
+    chain.send((1,))
+    told: list[str] = []
+
+    def wait() -> None:
+        with pytest.raises(LinkEnded) as ended:
+            chain.receive()
+        told.append(str(ended.value))
+
+    waits = threading.Thread(target=wait)
+    waits.start()
+    chain.close()
+    waits.join(10)
+    assert not waits.is_alive()
+    assert told == ["link 1 ended: signal SIGKILL"]
+    assert _gone(chain.pids)
 
 
 def test_nothing_stays_behind_when_the_first_process_is_killed() -> None:

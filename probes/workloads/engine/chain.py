@@ -119,10 +119,10 @@ def _start(argv: list[str], inlet: int, outlet: int) -> subprocess.Popen[bytes]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def serve(handle: Callable[[Any], Any], inlet: int, outlet: int) -> None:
+def serve(handle: Callable[[Any], Any], inlet: int, outlet: int, sent: Callable[[], object] = lambda: None) -> None:
     """Be a link: `handle` each message that comes, hand on what it returns, until the row ends on either side.
 
-    `inlet` and `outlet` are file descriptors.
+    `sent` is called each time that it has been handed on. `inlet` and `outlet` are file descriptors.
     """
     with Connection(inlet, writable=False) as before, Connection(outlet, readable=False) as after:
         while True:
@@ -135,3 +135,4 @@ def serve(handle: Callable[[Any], Any], inlet: int, outlet: int) -> None:
                 after.send(passed_on)
             except OSError:
                 return
+            sent()

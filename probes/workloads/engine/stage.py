@@ -1,0 +1,136 @@
+"""One pipeline stage: a process that holds some layers of the model and their part of the paged cache.
+
+Run by StagesRunner as `stage NUMBER INLET OUTLET`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from inspector.trace.schema import RANGE_KINDS
+from probes.inprocess.producer import Producer, from_environment
+from probes.workloads.engine.chain import serve
+from probes.workloads.engine.handing import Message, MicroBatch, Move, Resize, Setup
+from probes.workloads.engine.model import Decoder
+from probes.workloads.engine.packing import Layout
+from probes.workloads.engine.paged import PagedLayers
+
+_ANNOTATION = RANGE_KINDS.index("annotation")
+
+
+class Stage:
+    """Answers the messages. The layers are there once Setup has come."""
+
+    def __init__(self, number: int, producer: Producer | None) -> None:
+        self._number = number
+        self._log = _Log(number, producer)
+        self._parts = 0
+
+    def handle(self, message: Message) -> Message:
+        """Do what `message` says; returns what the next stage is to do."""
+        match message:
+            case MicroBatch():
+                return self._forward(message)
+            case Move(transfers):
+                self._layers.move(transfers)
+            case Resize(blocks):
+                self._layers.resize(blocks)
+            case Setup():
+                self._set_up(message)
+        return message
+
+    def sent(self) -> None:
+        """What `handle` returned has been handed on."""
+        self._log.sent()
+
+    def _set_up(self, setup: Setup) -> None:
+        torch.set_num_threads(setup.threads)
+        part = setup.parts[self._number]
+        self._parts = len(setup.parts)
+        self._model = Decoder(setup.shape).eval().requires_grad_(False)
+        weights = {name: torch.from_numpy(values) for name, values in part.weights.items()}
+        self._model.load_state_dict(weights, strict=False)
+        self._layers = PagedLayers(self._model, part.layers, setup.blocks, setup.tokens_per_block, setup.host_blocks)
+        self._log.begin(part.layers)
+
+    @torch.inference_mode()
+    def _forward(self, batch: MicroBatch) -> MicroBatch:
+        start, cpu = time.monotonic_ns(), time.thread_time_ns()
+        layout = Layout.of(batch.pieces, self._layers.tokens_per_block, self._layers.device, self._layers.dtype)
+        x = self._model.embed(layout.ids) if batch.x is None else torch.from_numpy(batch.x)
+        x = self._layers.run(x, layout)
+        if self._number == self._parts - 1:
+            x = self._model.unembed(x[layout.wanted])
+        cpu = time.thread_time_ns() - cpu
+        self._log.forward(start, time.monotonic_ns(), cpu, batch)
+        return replace(batch, x=x.numpy())
+
+
+class _Log:
+    """Tells the recording what the stage did, if there is one."""
+
+    def __init__(self, number: int, producer: Producer | None) -> None:
+        self._number = number
+        self._producer = producer
+        self._thread = threading.get_native_id()
+        self._correlation = 0
+        self._handed_on = time.monotonic_ns()
+        self._forward: tuple[int, int] | None = None
+        self._names: dict[str, int] = {}
+
+    def begin(self, layers: range) -> None:
+        """The stage holds `layers` from now on."""
+        if self._producer is not None:
+            self._producer.thread_name(f"stage {self._number}: layers {layers[0]} to {layers[-1]}")
+            self._producer.device(self._number, f"CPU stage {self._number} (no GPU)")
+
+    def forward(self, start: int, end: int, cpu: int, batch: MicroBatch) -> None:
+        """A forward pass from `start` to `end` took `cpu` of the processor (all ns)."""
+        self._forward = start, end
+        if self._producer is None:
+            return
+        self._correlation += 1
+        name = self._producer.name("stage forward")
+        self._producer.add("stage_work", [(start, end, self._number, batch.iteration, batch.number, cpu)])
+        # The forward pass stands in for device work; the call that launched it begins with it.
+        self._producer.add("host_calls", [(start, end, self._thread, name, self._correlation)])
+        self._producer.add("kernels", [(start, end, self._number, 0, name, self._correlation)])
+
+    def sent(self) -> None:
+        """What came of the last message has been handed on."""
+        now, before = time.monotonic_ns(), self._handed_on
+        self._handed_on = now
+        if self._forward is None or self._producer is None:
+            return
+        start, end = self._forward
+        self._forward = None
+        domain = self._producer.name("stage")
+        spans = (("receive", before, start), ("forward", start, end), ("send", end, now))
+        self._producer.add(
+            "ranges",
+            [
+                (begin, until, self._thread, self._producer.name(name), _ANNOTATION, domain)
+                for name, begin, until in spans
+            ],
+        )
+
+
+def main(argv: Sequence[str]) -> None:
+    """Be stage NUMBER between two file descriptors, until one of them is closed."""
+    number, inlet, outlet = map(int, argv)
+    torch.set_num_threads(1)
+    producer = from_environment(f"stage{number}")
+    stage = Stage(number, producer)
+    serve(stage.handle, inlet, outlet, stage.sent)
+    if producer is not None:
+        producer.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,137 @@
+"""A runner over pipeline stages: the layers in several processes, micro-batches handed from one to the next.
+
+```
+ stage 0   |0|1|2|. .              the batch of an iteration in three micro-batches: stage 1 waits for the first,
+ stage 1   . |0|1|2| .             stage 0 after its last. All come back before the next iteration begins.
+ stage 2   . . |0|1|2|
+```
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+
+from inspector.errors import Usage
+from probes.workloads.engine.blocks import Transfer
+from probes.workloads.engine.chain import Chain
+from probes.workloads.engine.handing import Message, MicroBatch, Move, Part, Resize, Setup
+from probes.workloads.engine.model import Decoder
+from probes.workloads.engine.packing import Piece
+from probes.workloads.engine.runner import Result
+
+COMMAND = (sys.executable, "-I", "-m", "probes.workloads.engine.stage")
+
+
+class StagesRunner:
+    """`model`, float32 on the CPU, in `stages` processes, each batch in at most `micro_batches` parts.
+
+    Raises Usage when there are more stages than layers. Every method raises LinkEnded when a stage is gone.
+    """
+
+    def __init__(
+        self,
+        model: Decoder,
+        stages: int,
+        micro_batches: int,
+        blocks: int,
+        tokens_per_block: int,
+        host_blocks: int = 0,
+        threads: int = 1,
+    ) -> None:
+        if stages > model.shape.layers:
+            raise Usage(f"--stages {stages}", f"the model has {model.shape.layers} layers")
+        self._shape = model.shape
+        self._micro_batches = micro_batches
+        self._tokens_per_block = tokens_per_block
+        self._unanswered = 0
+        parts = tuple(_part(model, layers) for layers in split(model.shape.layers, stages))
+        self._chain = Chain(COMMAND, stages, "stage")
+        self._tell(Setup(model.shape, parts, blocks, tokens_per_block, host_blocks, threads))
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Of the stages, first to last."""
+        return self._chain.pids
+
+    @property
+    def block_bytes(self) -> int:
+        """See Runner: over all stages."""
+        return self._shape.kv_bytes_per_token * self._tokens_per_block
+
+    @property
+    def positions(self) -> int:
+        """See Runner."""
+        return self._shape.positions
+
+    def ready(self) -> None:
+        """Wait until the stages have done all that they were told."""
+        while self._unanswered:
+            self._chain.receive()
+            self._unanswered -= 1
+
+    def forward(self, pieces: Sequence[Piece], iteration: int) -> Result:
+        """See Runner. The stages themselves record their passes."""
+        members = deal([len(piece.tokens) for piece in pieces], self._micro_batches)
+        for number, chosen in enumerate(members):
+            self._chain.send(MicroBatch(iteration, number, [pieces[at] for at in chosen]))
+        self.ready()
+        rows = [torch.empty(0)] * len(pieces)
+        micro_batches = [0] * len(pieces)
+        for number, chosen in enumerate(members):
+            logits = torch.from_numpy(self._chain.receive().x)
+            parts = torch.split(logits, [pieces[at].logits for at in chosen])
+            for at, part in zip(chosen, parts, strict=True):
+                rows[at] = part
+                micro_batches[at] = number
+        return Result(torch.cat(rows), micro_batches=tuple(micro_batches))
+
+    def move(self, transfers: Sequence[Transfer]) -> None:
+        """See Runner."""
+        self._tell(Move(transfers))
+
+    def resize(self, blocks: int) -> None:
+        """See Runner."""
+        self._tell(Resize(blocks))
+
+    def close(self) -> None:
+        """End the stages. May be called again, and by another thread."""
+        self._chain.close()
+
+    def _tell(self, message: Message) -> None:
+        self._chain.send(message)
+        self._unanswered += 1
+
+
+def split(layers: int, stages: int) -> list[range]:
+    """Layers of each stage: as equal as can be, the earlier ones get what is over."""
+    each, over = divmod(layers, stages)
+    begins = [stage * each + min(stage, over) for stage in range(stages + 1)]
+    return [range(begin, end) for begin, end in pairwise(begins)]
+
+
+def deal(tokens: Sequence[int], parts: int) -> list[list[int]]:
+    """Places in `tokens`, dealt to at most `parts` hands with about equal sums: largest first, to the least so far.
+
+    No hand is empty; within one the places are in order.
+    """
+    hands: list[list[int]] = [[] for _ in range(min(parts, len(tokens)))]
+    sums = [0] * len(hands)
+    for at in sorted(range(len(tokens)), key=lambda at: (-tokens[at], at)):
+        least = min(range(len(hands)), key=lambda hand: (sums[hand], len(hands[hand])))
+        hands[least].append(at)
+        sums[least] += tokens[at]
+    return [sorted(hand) for hand in hands]
+
+
+def _part(model: Decoder, layers: range) -> Part:
+    prefixes = tuple(f"layers.{number}." for number in layers)
+    if layers.start == 0:
+        prefixes = ("embedding.", *prefixes)
+    if layers.stop == model.shape.layers:
+        prefixes = ("embedding.", "norm.", *prefixes)
+    weights = model.state_dict().items()
+    return Part(layers, {name: values.numpy() for name, values in weights if name.startswith(prefixes)})
