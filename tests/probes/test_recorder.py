@@ -174,7 +174,7 @@ def test_one_that_does_not_listen_is_ended_more_and_more_firmly(start: Start, tm
 
     def again() -> bool:
         process.send_signal(signal.SIGINT)
-        return process.poll() is not None
+        return not is_alive(pid)
 
     until(again, "ended")
     process.communicate(timeout=PATIENCE_S)
