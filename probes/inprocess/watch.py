@@ -7,23 +7,23 @@ the recording, never an error of the workload.
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import logging
 import sys
-from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # Every Python of the workload pays for what is imported here.
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
 
 WATCHED: dict[str, str] = {
     "torch": "torch_guest",
 }
 """The module that is waited for, and the module beside this one whose `attach(module)` is called then."""
 _NOTE_BYTES = 1 << 16
-logger = logging.getLogger(__name__)
 
 
-class Watch(MetaPathFinder):
+class Watch:
     """Stands first in sys.meta_path, and gives way as soon as nothing is waited for."""
 
     def __init__(self, waiting: dict[str, str]) -> None:
@@ -44,15 +44,15 @@ class Watch(MetaPathFinder):
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader, probe)
+                    spec.loader = _Loader(spec.loader, probe)  # type: ignore[assignment]
                 return spec
         return None
 
 
-class _Loader(Loader):
+class _Loader:
     """The module's own loader, with the probe behind it."""
 
-    def __init__(self, loader: Loader, probe: str) -> None:
+    def __init__(self, loader: Any, probe: str) -> None:
         self._loader, self._probe = loader, probe
 
     def __getattr__(self, name: str) -> object:
@@ -60,7 +60,8 @@ class _Loader(Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """As the module's own loader does it."""
-        return self._loader.create_module(spec)
+        made: ModuleType | None = self._loader.create_module(spec)
+        return made
 
     def exec_module(self, module: ModuleType) -> None:
         """The module first; errors of its own pass through."""
@@ -77,7 +78,9 @@ def let_in(probe: str, module: ModuleType) -> None:
     try:
         importlib.import_module(f"{__package__}.{probe}").attach(module)
     except Exception as error:
-        logger.debug("probe %s stays off", probe, exc_info=True)
+        import logging
+
+        logging.getLogger(__name__).debug("probe %s stays off", probe, exc_info=True)
         _tell(probe, error)
 
 
@@ -95,12 +98,14 @@ def arm() -> None:
 
 def _tell(probe: str, error: Exception) -> None:
     """Leave a note in the recording that a probe is off, and why."""
-    try:
-        from .producer import from_environment
+    import logging
 
+    from .producer import from_environment
+
+    try:
         producer = from_environment(probe, _NOTE_BYTES)
         if producer is not None:
             producer.status("failed", f"{probe}: {type(error).__name__}: {error}")
             producer.close()
     except Exception:
-        logger.debug("no note of it", exc_info=True)
+        logging.getLogger(__name__).debug("no note of it", exc_info=True)
