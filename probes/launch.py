@@ -11,13 +11,11 @@ import math
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from inspector.errors import Missing
-from probes.compaction import OUTPUT
-from probes.inprocess.producer import ENVIRONMENT
 
 _STAGES: tuple[tuple[signal.Signals, float], ...] = (
     (signal.SIGINT, 10.0),
@@ -30,37 +28,42 @@ _MOST_WAITING = 1 << 16
 
 
 class Workload:
-    """A command that runs under the probes. Raises Missing when it cannot be started.
+    """A command that runs in `environment`; `nice` is added to its priority number. Raises Missing.
 
-    With `control` its input is a pipe that `tell` writes to, and its output goes to a file in `folder`; else both are
-    those of this process.
+    With `control` its input is a pipe that `tell` writes to, with `output` what it prints goes into that new file; else
+    both are those of this process.
     """
 
-    def __init__(self, command: Sequence[str], folder: Path, control: bool = False, nice: int = 0) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        control: bool = False,
+        output: Path | None = None,
+        nice: int = 0,
+    ) -> None:
         self.command = list(command)
         self.code: int | None = None
         """Its exit code once it has ended, negative for a signal."""
         self._stage = -1
         self._until = math.inf
         self._waiting = b""
-        output = (
-            os.open(folder / OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600) if control else None
-        )
+        printed = -1 if output is None else os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         try:
             self._child = subprocess.Popen(
                 self.command,
                 stdin=subprocess.PIPE if control else None,
-                stdout=output,
-                stderr=output,
-                env={**os.environ, ENVIRONMENT: str(folder)},
+                stdout=None if output is None else printed,
+                stderr=None if output is None else printed,
+                env=environment,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise Missing(f"cannot run {command[0]}", why, "check the command after --") from error
         finally:
-            if output is not None:
-                os.close(output)
+            if printed >= 0:
+                os.close(printed)
         if self._child.stdin is not None:
             os.set_blocking(self._child.stdin.fileno(), False)
         if nice:

@@ -7,21 +7,32 @@ killed takes away what the workload writes to.
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
-
-from probes.compaction import OUTPUT
 
 _PIECE = 1 << 16
 
 
-class Output:
-    """What a workload has written into the folder of its recording, copied to the file descriptor `to`."""
+def can_break(to: int) -> bool:
+    """Whether somebody has to be at the other end of a file descriptor for it to be written to."""
+    try:
+        mode = os.fstat(to).st_mode
+    except OSError:
+        return True
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
-    def __init__(self, folder: Path, to: int) -> None:
-        self._file = os.open(folder / OUTPUT, os.O_RDONLY | os.O_CLOEXEC)
+
+class Output:
+    """What a workload has written into the file `path`, copied to the file descriptor `to`."""
+
+    def __init__(self, path: Path, to: int) -> None:
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._to = to
         self._open = True
-        os.set_blocking(to, False)
+        try:
+            os.set_blocking(to, False)
+        except OSError:
+            self._open = False
 
     def forward(self) -> None:
         """Copy what is new, as far as the other side takes it now. Raises nothing: who is gone need not hear it."""

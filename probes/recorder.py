@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.errors import InspectorError, Missing
-from probes.compaction import compact
+from probes.arming import armed
+from probes.compaction import OUTPUT, compact
 from probes.host import Host
 from probes.launch import Workload
-from probes.output import Output
+from probes.output import Output, can_break
 from probes.recording import Recording
 from probes.samples import Samples
 from probes.signals import PASSED_ON, STOPS, Signals, caught
@@ -68,9 +69,12 @@ def record(plan: Plan) -> Outcome:
     recording = Recording(plan.out, plan.command, PROBES)
     try:
         with caught() as signals:
-            workload = Workload(plan.command, recording.path, plan.control, plan.nice)
-            run = _Run(plan, recording, workload, signals)
-            return run.until_end()
+            environment, no_kernels = armed(recording.path, os.environ)
+            recording.tell_probe("kernel tap", {"absent": no_kernels} if no_kernels else {"level": "graph"})
+            # A pipe may break under a workload that must not notice: it gets a file, which is copied to the pipe.
+            output = recording.path / OUTPUT if plan.control and can_break(_STDOUT) else None
+            workload = Workload(plan.command, environment, plan.control, output, plan.nice)
+            return _Run(plan, recording, workload, signals, output).until_end()
     except Missing:
         # Nothing has run: there is nothing to keep.
         recording.discard()
@@ -78,11 +82,13 @@ def record(plan: Plan) -> Outcome:
 
 
 class _Run:
-    def __init__(self, plan: Plan, recording: Recording, workload: Workload, signals: Signals) -> None:
+    def __init__(
+        self, plan: Plan, recording: Recording, workload: Workload, signals: Signals, output: Path | None
+    ) -> None:
         self._plan, self._recording, self._workload, self._signals = plan, recording, workload, signals
         self._failure: InspectorError | None = None
         self._ended_by_us = False
-        self._output = Output(recording.path, _STDOUT) if plan.control else None
+        self._output = Output(output, _STDOUT) if output is not None else None
         self._said = b""
         self._hears = plan.control
         self._host = Host()

@@ -48,6 +48,7 @@ class Recording:
                 info=Info(producer="Inflight Inspector"),
             )
             header.write(self.path, self.header)
+            self._written = self.header
         except FileExistsError as error:
             raise Usage(f"{path} is there already", "", "choose another name with --out") from error
         except OSError as error:
@@ -70,6 +71,10 @@ class Recording:
         streams = Streams(self.path, producer)
         self.streams.append(streams)
         return streams
+
+    def tell_probe(self, name: str, settings: dict[str, str]) -> None:
+        """Say in the header, from its next writing on, how a probe is set, or why it is absent."""
+        self.header = msgspec.structs.replace(self.header, probes={**self.header.probes, name: settings})
 
     def drain(self) -> None:
         """Find new rings, empty all of them, and once a second tell the header what was lost. Raises OSError."""
@@ -100,9 +105,10 @@ class Recording:
             producers=sorted([drain.streams.producer for drain in self.drains.values()] + self._others()),
             quality=[Said(note.code, note.count, note.text, note.first) for note in quality.notes],
         )
-        if now != self.header:
-            self.header = now
+        self.header = now
+        if now != self._written:
             header.write(self.path, now)
+            self._written = now
 
     def finish(self) -> None:
         """Take what is left, end the streams, and note the end on both clocks. Raises OSError."""
@@ -112,7 +118,6 @@ class Recording:
                 self.quality.add("invalid", "rings that could not be read", first=name)
         self.header = msgspec.structs.replace(self.header, clock=[*self.header.clock, anchor()])
         self.tell()
-        header.write(self.path, self.header)
         self.close_streams()
 
     def close_streams(self) -> None:
