@@ -159,6 +159,18 @@ def counts_of(trace: Trace, times: Int) -> tuple[Int, ...]:
     return blocks, used, kept, unknown, host_blocks, host, host_unknown
 
 
+def settled_use(replay: Replay, events: slice) -> Int:
+    """Pages in use after each event; -1 where others of the same time follow, since nobody can look in between."""
+    time = replay.log.time[events]
+    return np.where(np.append(time[1:] != time[:-1], True), replay.counts[0, events], -1).astype(np.int64)
+
+
+def busiest(trace: Trace) -> int:
+    """When most pages were in use, ns; 0 without events."""
+    replay = trace.index(Replay)
+    return int(replay.log.time[int(np.argmax(settled_use(replay, slice(None))))]) if len(replay) else 0
+
+
 @dataclass(frozen=True)
 class PageTable:
     """The pages of one request, by `index` (logical place, -1 unknown): `block`, `refs` and `filled` tokens.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from inspector.analysis.page_figures import Pressure, pressure
 from inspector.analysis.page_replay import Replay
-from inspector.analysis.pages import counts_of
+from inspector.analysis.pages import counts_of, settled_use
 from inspector.trace.selection import Window
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Int = npt.NDArray[np.int64]
 @dataclass(frozen=True)
 class Occupancy:
     """Per column of `window`: pages `used`, `kept` (cached), `unknown`, and of the pool (`blocks`); host pages `host`.
-    `holes` are the times of missing events in the window; `busiest` is when most pages were in use in the whole trace.
+    `holes` are the times of missing events in the window.
     """
 
     window: Window
@@ -33,7 +33,6 @@ class Occupancy:
     host: Int
     host_blocks: int
     holes: Int
-    busiest: int
     pressure: Pressure
 
 
@@ -46,7 +45,7 @@ def occupancy(trace: Trace, window: Window, columns: int) -> Occupancy:
     after = np.searchsorted(log.time, edges, "left")
     some = np.flatnonzero(after[1:] > after[:-1])
     if len(some):
-        used = replay.counts[0, after[0] : after[-1]]
+        used = settled_use(replay, slice(int(after[0]), int(after[-1])))
         first = after[some] - after[0]
         most = np.maximum.reduceat(used, first)
         column = np.repeat(np.arange(len(some)), np.diff(np.r_[first, len(used)]))
@@ -57,7 +56,6 @@ def occupancy(trace: Trace, window: Window, columns: int) -> Occupancy:
         times[some] = np.where(held >= most, times[some], log.time[after[0] + top])
     blocks, in_use, kept, unknown, host_blocks, host, _ = counts_of(trace, times)
     holes = log.time[np.maximum(log.holes, 0)]
-    busiest = int(log.time[int(np.argmax(replay.counts[0]))]) if len(log) else 0
     return Occupancy(
         window,
         blocks,
@@ -67,6 +65,5 @@ def occupancy(trace: Trace, window: Window, columns: int) -> Occupancy:
         host,
         int(host_blocks.max(initial=0)),
         holes[(holes >= window.start) & (holes < window.end)],
-        busiest,
         pressure(trace),
     )

@@ -17,6 +17,7 @@ from inspector.analysis.pages import counts_at, page_table, pages_at
 from inspector.trace.builder import Builder
 from inspector.trace.schema import NEVER, PAGE_EVENTS, PHASES
 from inspector.trace.trace import Trace, TraceInfo
+from tests.engine_traces import Setup, engine_trace
 
 BLOCKS, HOST, REQUESTS = 5, 3, 3
 
@@ -327,3 +328,23 @@ def test_page_table_and_fill_of_a_request() -> None:
     assert (first.block.tolist(), first.tokens, first.filled.tolist()) == ([5, 3], 6, [4, 2])
     # Four tokens were computed, three of them drafts of which one was right.
     assert (last.block.tolist(), last.tokens, last.filled.tolist()) == ([5, 3, 6], 8, [4, 4, 0])
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_pages_of_an_engine_are_those_that_its_iterations_tell(seed: int) -> None:
+    trace = engine_trace(Setup(seed=seed, blocks=30, host_blocks=4))
+    iterations = trace["iterations"]
+    assert trace.index(Replay).contradictions == 0
+    for row, time in enumerate(iterations["end"].tolist()):
+        counts = counts_at(trace, time)
+        told = [int(iterations[name][row]) for name in ("used_blocks", "free_blocks", "cached_blocks", "host_blocks")]
+        assert [counts.used, counts.available, counts.kept, counts.host] == told
+    steps, log = trace["steps"], trace.index(PageLog)
+    for row in range(0, len(iterations), 7):
+        # An iteration's last allocations are done when it ends; pages of who finished in it are gone by then.
+        pages = pages_at(trace, int(iterations["end"][row]))
+        held = np.bincount(log.request[pages.held], minlength=len(trace["requests"]))
+        gone = steps["request"][(steps["iteration"] == row) & (steps["phase"] >= PHASES.index("paused"))]
+        for step in np.flatnonzero(steps["iteration"] == row).tolist():
+            request = int(steps["request"][step])
+            assert held[request] == (0 if request in gone else steps["blocks"][step])

@@ -12,7 +12,7 @@ from inspector.analysis.page_figures import PageFigures, page_figures
 from inspector.analysis.page_log import PageLog
 from inspector.analysis.page_replay import KEPT, UNKNOWN, USED, Replay
 from inspector.analysis.page_steps import OPENS
-from inspector.analysis.pages import Pages, PageTable, page_table, pages_at
+from inspector.analysis.pages import Pages, PageTable, busiest, page_table, pages_at
 from inspector.analysis.prefix_tree import prefix_tree
 from inspector.picture.labels import moment as moment_text
 from inspector.picture.page_map import By, Mask, PageMap, page_map
@@ -66,7 +66,7 @@ def moment(trace: Trace, wanted: Wanted) -> Moment:
     row = row_of(trace, wanted.request)
     time = wanted.time
     if time is None:
-        time = trace.end_ns if trace.generation else busiest(replay)
+        time = trace.end_ns if trace.generation else busiest(trace)
     pages = pages_at(trace, time)
     if wanted.seek and row >= 0 and not (replay.log.request[pages.held] == row).any():
         taken = np.flatnonzero((replay.log.request == row) & (replay.flags & OPENS != 0))
@@ -92,11 +92,6 @@ def moment(trace: Trace, wanted: Wanted) -> Moment:
         int(trace["iterations"]["iteration"][at]) if at >= 0 else None,
         notes(trace),
     )
-
-
-def busiest(replay: Replay) -> int:
-    """When most pages were in use, ns."""
-    return int(replay.log.time[int(np.argmax(replay.counts[0]))]) if len(replay) else 0
 
 
 def row_of(trace: Trace, request: int | None) -> int:
