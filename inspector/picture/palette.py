@@ -111,7 +111,7 @@ _OTHERS: tuple[Ink, ...] = (
     Ink("padding", "#D9909A", "#8E4A55", "hatch"),
     # Draft tokens: what became of them.
     Ink("accepted", "#2F8F78", "#4DB398"),
-    Ink("rejected", "#CC4455", "#E06A78", "diagonals"),
+    Ink("rejected", "#E0A9B0", "#80454F", "diagonals"),
     Ink("corrected", "#DDAA33", "#E0B550", "lines"),
     Ink("from the target", "#A9B2BD", "#68717C"),
 )

@@ -18,6 +18,7 @@ from inspector.analysis.batching import Batches, EngineBatches
 from inspector.analysis.latency import RequestTimes, request_times, scheduled
 from inspector.analysis.static_batching import NoModel, StaticBatching, static_batching
 from inspector.analysis.steps import CONTEXT, FINISHED, GENERATION, PAUSED, QUEUED, SKIPPED, Steps
+from inspector.picture.groups import group_ranks
 from inspector.picture.palette import ink
 from inspector.picture.schedule_axis import Axis, Span, most
 from inspector.trace.schema import NEVER
@@ -84,8 +85,10 @@ class Strips:
 
 @dataclass(frozen=True)
 class SchedulePicture:
-    """`rows` (of requests) from `top` on of the `alive` ones in view by arrival, `cells` (rows, width) codes or
-    NOTHING; `static` the same for static batching. `missing` says what the trace has no data for.
+    """`rows` (of requests) from `top` on of the `alive` ones in view by arrival, those among them that only static
+    batching would still hold. `cells` (rows, width) are codes or NOTHING; `static` the same for static batching.
+    `fullest` is how many tokens a full cell stands for, `groups` the rank of each kind of prompt (name id). `missing`
+    says what the trace has no data for.
     """
 
     trace: Trace
@@ -101,6 +104,7 @@ class SchedulePicture:
     static: Codes | None
     model: StaticBatching | NoModel | None
     fullest: int
+    groups: dict[int, int]
     missing: tuple[str, ...]
 
 
@@ -112,20 +116,36 @@ def schedule(trace: Trace, ask: Ask) -> SchedulePicture:
     if engine is None:
         empty = np.empty((0, ask.span.width), np.uint8)
         times = request_times(trace, none)
-        return SchedulePicture(trace, ask, None, None, None, 0, 0, none, times, empty, None, None, 1, missing)
+        return SchedulePicture(trace, ask, None, None, None, 0, 0, none, times, empty, None, None, 1, {}, missing)
     axis = Axis(ask.span, engine)
     steps = trace.index(Steps) if len(trace["steps"]) else None
     lives = Lives.of(trace, axis, steps)
-    alive = np.flatnonzero(lives.ours & (lives.first < ask.span.high) & (lives.last > ask.span.low)).astype(np.int32)
+    model = static_batching(trace, engine) if ask.static else None
+    last = lives.last.copy()
+    if isinstance(model, StaticBatching):
+        last[model.row] = np.maximum(last[model.row], axis.of_time(model.batch_end))
+    alive = np.flatnonzero(lives.ours & (lives.first < ask.span.high) & (last > ask.span.low)).astype(np.int32)
     top = min(max(ask.top, 0), len(alive))
     rows = alive[top : max(ask.bottom, top)]
     fullest = _fullest(trace)
     cells = _cells(trace, axis, steps, lives, rows, fullest)
-    model = static_batching(trace, engine) if ask.static else None
     static = _static(axis, model, lives, rows, len(lives.first)) if isinstance(model, StaticBatching) else None
-    times = request_times(trace, rows)
     return SchedulePicture(
-        trace, ask, axis, steps, _strips(axis), len(alive), top, rows, times, cells, static, model, fullest, missing
+        trace,
+        ask,
+        axis,
+        steps,
+        _strips(axis),
+        len(alive),
+        top,
+        rows,
+        request_times(trace, rows),
+        cells,
+        static,
+        model,
+        fullest,
+        group_ranks(trace),
+        missing,
     )
 
 

@@ -167,7 +167,7 @@ class SchedulePainter:
                 size = theme.px(7)
                 width = min(metrics.horizontalAdvance(text), line.width() / 2)
                 box = QRectF(line.right() - width - size - theme.px(4), line.center().y() - size / 2, size, size)
-                painter.fillRect(box, color_of(HUES[int(group[row]) % len(HUES)], theme))
+                painter.fillRect(box, color_of(HUES[picture.groups[int(group[row])] % len(HUES)], theme))
                 painter.setPen(theme.color("muted"))
                 painter.drawText(line, _MIDDLE_RIGHT, metrics.elidedText(text, Qt.TextElideMode.ElideRight, width + 1))
 

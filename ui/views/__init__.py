@@ -13,6 +13,7 @@ VIEWS: tuple[str, ...] = (
     "ui.views.gaps.Gaps",
     "ui.views.kernels.Kernels",
     "ui.views.schedule.Schedule",
+    "ui.views.speculation.Speculation",
     "ui.views.bandwidth.MemoryBandwidth",
     "ui.views.pages.KvPages",
     "ui.views.pipeline.PipelineView",
