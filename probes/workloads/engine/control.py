@@ -8,12 +8,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any, Protocol
 
 from inspector.errors import Usage
 from probes.workloads.engine.options import LIVE, check
 
 LONGEST_LINE = 1 << 16
+
+
+class Lines(Protocol):
+    """A binary file that is read line by line."""
+
+    def readline(self, size: int, /) -> bytes:
+        """The next line, or its next `size` bytes; empty at the end."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,7 @@ def parse(line: bytes) -> Change:
     return Change(settings, given.get("pause"), given.get("stop", False))
 
 
-def follow(lines: BinaryIO, change: Callable[[Change], None], complain: Callable[[str], None]) -> None:
+def follow(lines: Lines, change: Callable[[Change], None], complain: Callable[[str], None]) -> None:
     """Call `change` for each line that comes, until there are no more; a bad line is complained of and has no effect.
 
     Raises OSError when the lines cannot be read.

@@ -111,7 +111,7 @@ class Options:
             "record operators: not, those of some iterations, or all of them by a native probe",
             choices=("none", "sampled", "native"),
         ),
-    ] = "sampled"
+    ] = "native"
 
     def __post_init__(self) -> None:
         for name in ABOUT:
