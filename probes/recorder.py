@@ -52,12 +52,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How it went: the workload's exit code (128 + n for signal n, 0 when the recorder was to end it), rows written and
-    lost, how long it ran, and what kept the recording from being closed.
+    """How it went: the workload's exit code (128 + n for signal n, 0 when the recorder was to end it), whether it was
+    asked to end, rows written and lost, how long it ran, and what kept the recording from being closed.
     """
 
     path: Path
     exit_code: int
+    was_stopped: bool
     records: int
     lost: int
     seconds: float
@@ -126,6 +127,7 @@ class _Run:
         return Outcome(
             self._recording.path,
             0 if self._ended_by_us else 128 - code if code < 0 else code,
+            self._workload.is_stopping,
             self._recording.num_records(),
             self._recording.num_lost(),
             (ended - self._recording.start_ns) / 1e9,

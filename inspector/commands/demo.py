@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import json
 import shlex
+import signal
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from probes.workloads.engine import options
 
 NAME = "demo"
 HELP = "launch the built-in inference engine, record it and watch it live"
+_STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 # The engine computes on all that is left over.
 _NICE = 5
 
@@ -46,10 +48,11 @@ def run(args: argparse.Namespace) -> int:
     from probes.recorder import record as run_recorded
 
     command = [sys.executable, "-I", "-m", "probes.workloads.engine", *given]
+    command += ["--control"] if args.control else []
     outcome = run_recorded(Plan(command, Path(out), args.seconds, args.control, _NICE))
     if outcome.failure is not None:
         raise outcome.failure
-    if outcome.exit_code:
+    if outcome.exit_code and not (outcome.was_stopped and outcome.exit_code in _STOPPED):
         why = f"it ended with code {outcome.exit_code}"
         raise InspectorError(
             "the built-in engine failed", why, f"see its messages above; what was recorded opens: {out}"
