@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # Every Python of the workload pays for what is imported here
 
 WATCHED: dict[str, str] = {
     "torch": "torch_guest",
+    "tensorrt_llm._torch.pyexecutor.py_executor": "trtllm",
 }
 """The module that is waited for, and the module beside this one whose `attach(module)` is called then."""
 _NOTE_BYTES = 1 << 16

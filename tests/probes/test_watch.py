@@ -181,3 +181,39 @@ def test_nothing_is_armed_when_nobody_records(tmp_path: Path) -> None:
     environment.pop("TLLM_INSPECTOR_RUN", None)
     done = python(tmp_path, environment, "-c", "import sys; print('_inflight_guest' in sys.modules)")
     assert done.stdout.strip() == "False"
+
+
+def test_the_executor_is_wrapped_in_a_spawned_worker(
+    tmp_path: Path, run_folder: Path, environment: dict[str, str]
+) -> None:
+    package = tmp_path / "tensorrt_llm" / "_torch" / "pyexecutor"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent, package.parent.parent):
+        (folder / "__init__.py").write_text("", encoding="utf-8")
+    stand_in = Path(__file__).with_name("trtllm_stand_in.py").read_text(encoding="utf-8")
+    made = "\n_made = executor_module('1.2', True, 3, 12)\n"
+    made += "PyExecutor, ResourceManager = _made.PyExecutor, _made.ResourceManager\n"
+    (package / "py_executor.py").write_text(stand_in + made, encoding="utf-8")
+    text = """
+import multiprocessing
+def worker(queue):
+    from tensorrt_llm._torch.pyexecutor.py_executor import PyExecutor
+    executor = PyExecutor()
+    executor.run()
+    queue.put(sum(executor.truth["emitted"].values()))
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=worker, args=(queue,))
+    process.start()
+    print(queue.get(timeout=60))
+    process.join()
+"""
+    done = python(tmp_path, environment, text=text)
+    assert done.stderr == ""
+    (path,) = run_folder.glob("trtllm-*.ring")
+    ring = Ring(path)
+    rows = RingRows(ring.pid)
+    _, tables = rows.resolve(ring.take())
+    ring.close()
+    assert int(tables["steps"]["emitted"][tables["steps"]["emitted"] > 0].sum()) == int(done.stdout)

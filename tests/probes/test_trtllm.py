@@ -1,0 +1,157 @@
+"""The TensorRT-LLM probe on stand-ins of the known layouts: it tells what they did; a missing name costs its part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inspector.trace.ring import Ring
+from inspector.trace.ring_rows import RingRows
+from inspector.trace.schema import NEVER
+from probes.inprocess.producer import Producer
+from probes.inprocess.trtllm import Probe
+from probes.inprocess.trtllm_attributes import BATCH, NEEDS, PAGES, PARTS, REQUESTS, STATISTICS, TOKENS
+from tests.probes.trtllm_stand_in import LAYOUTS, ListBatch, Pages, PropertyBatch, Request, Statistics, executor_module
+
+
+def ran(folder: Path, module: Any) -> tuple[Any, Probe, dict[str, Any], list[str]]:
+    """The executor after its run, its probe, and what came out of the ring."""
+    probe = Probe(Producer(str(folder), "trtllm"))
+    probe.wrap(module)
+    executor = module.PyExecutor()
+    executor.run()
+    probe.close()
+    (path,) = folder.glob("*.ring")
+    ring = Ring(path)
+    rows = RingRows(ring.pid)
+    taken = ring.take()
+    texts, tables = rows.resolve(taken)
+    ring.close()
+    path.unlink()
+    assert rows.quality.notes == []
+    return executor, probe, tables, texts
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_it_tells_is_what_happened(tmp_path: Path, layout: str, overlap: bool) -> None:
+    executor, probe, tables, texts = ran(tmp_path, executor_module(layout, overlap, seed=3, num_requests=20))
+    assert probe.off == {}
+    truth = executor.truth
+    iterations, steps = tables["iterations"], tables["steps"]
+    told = list(
+        zip(
+            *(iterations[key].tolist() for key in ("iteration", "context_requests", "generation_requests")), strict=True
+        )
+    )
+    assert told == truth["iterations"]
+    assert (iterations["end"] >= iterations["start"]).all()
+    ids = tables["requests"]["request"].tolist()
+    # A row of steps names the first row of its request.
+    for key in ("emitted", "drafted", "accepted"):
+        sums: Counter[int] = Counter()
+        for row, value, phase in zip(
+            steps["request"].tolist(), steps[key].tolist(), steps["phase"].tolist(), strict=True
+        ):
+            sums[ids[row]] += value if phase in (1, 2) else 0
+        assert +sums == +Counter(truth[key]), key
+    assert (steps["accepted"] <= steps["drafted"]).all()
+    last = {number: at for at, number in enumerate(ids)}
+    assert set(last) == set(truth["emitted"])
+    for number, at in last.items():
+        assert tables["requests"]["output_tokens"][at] == truth["emitted"][number]
+        assert tables["requests"]["finished"][at] != NEVER
+    assert sum(steps["phase"] == 4) == len(last)
+    assert "KV blocks used (engine)" in texts
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_page_events_replay_to_what_is_held(tmp_path: Path, layout: str) -> None:
+    executor, _, tables, _ = ran(tmp_path, executor_module(layout, overlap=False, seed=5, num_requests=15))
+    events = tables["page_events"]
+    assert events["sequence"].tolist() == list(range(len(events["sequence"])))
+    held: Counter[int] = Counter()
+    launches = tables["iterations"]["start"].tolist()
+    used = []
+    rows = list(zip(events["time"].tolist(), events["block"].tolist(), events["kind"].tolist(), strict=True))
+    at = 0
+    for start in launches:
+        while at < len(rows) and rows[at][0] <= start:
+            held[rows[at][1]] += -1 if rows[at][2] == 0 else 1
+            at += 1
+        used.append(sum(count > 0 for count in held.values()))
+    # The table is read after the pages of a step were taken, before it is launched.
+    assert used == executor.truth["used"]
+    assert tables["iterations"]["used_blocks"].tolist() == executor.truth["used"]
+    for _, block, kind in rows[at:]:
+        held[block] += -1 if kind == 0 else 1
+    assert not +held
+    assert tables["pools"]["blocks"].tolist() == [512]
+
+
+def test_warm_up_and_requests_that_only_fill_are_left_out(tmp_path: Path) -> None:
+    _, _, tables, _ = ran(tmp_path, executor_module("1.2", overlap=True, seed=1, num_requests=10))
+    assert set(tables["requests"]["request"].tolist()) == set(range(7, 17))
+
+
+OWNERS: dict[str, Any] = {
+    "request": [Request],
+    "batch": [ListBatch, PropertyBatch],
+    "pages": [Pages],
+    "statistics": [Statistics],
+}
+
+
+@pytest.mark.parametrize("need", NEEDS, ids=lambda need: f"{need.owner}.{need.names[0]}")
+def test_a_missing_name_costs_only_what_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, need: Any) -> None:
+    module: Any = executor_module("1.2", overlap=False, seed=2, num_requests=8)
+    hidden = set(need.names)
+    if need.owner in ("executor", "resources"):
+        kind = module.PyExecutor if need.owner == "executor" else module.ResourceManager
+        owners = [kind]
+    else:
+        owners = OWNERS[need.owner]
+    # As the probe sees it the name is not there; the engine itself goes on.
+    import probes.inprocess.trtllm_attributes as attributes
+
+    def blind(thing: Any, name: str, *default: Any) -> bool:
+        of_owner = thing in owners or isinstance(thing, tuple(owners))
+        return False if of_owner and name in hidden else hasattr(thing, name)
+
+    monkeypatch.setattr(attributes, "hasattr", blind, raising=False)
+    executor, probe, tables, texts = ran(tmp_path, module)
+    expected = set(need.parts)
+    # The pool's manager can also be found by its key; nobody misses the attribute.
+    if need.names == ("kv_cache_manager",):
+        expected = set()
+    assert set(probe.off) == expected
+    there = {
+        BATCH: "iterations" in tables,
+        REQUESTS: any(tables["requests"]["output_tokens"] >= 0) if "requests" in tables else False,
+        PAGES: "page_events" in tables,
+        STATISTICS: "counters" in tables,
+        TOKENS: "steps" in tables and any(tables["steps"]["emitted"] > 0),
+    }
+    assert {part for part in PARTS if not there[part]} >= expected
+    if expected:
+        assert any(need.names[0] in text for text in texts)
+    assert sum(executor.truth["emitted"].values()) > 0
+
+
+def test_a_probe_that_fails_leaves_the_engine_alone(tmp_path: Path) -> None:
+    module: Any = executor_module("1.2", overlap=False, seed=2, num_requests=8)
+    plain: Any = executor_module("1.2", overlap=False, seed=2, num_requests=8)
+    wrong = plain.PyExecutor()
+    wrong.run()
+    module.PyExecutor.iter_counter = property(lambda self: object(), lambda self, value: None)
+    probe = Probe(Producer(str(tmp_path), "trtllm"))
+    probe.wrap(module)
+    executor = module.PyExecutor()
+    module.PyExecutor.iter_counter = property(lambda self: None, lambda self, value: None)
+    with pytest.raises(TypeError):
+        executor.run()  # the stand-in itself counts iterations, and cannot any more
+    assert set(probe.off) == set(PARTS)
+    probe.close()
