@@ -18,6 +18,7 @@ from pathlib import Path
 from inspector.errors import InspectorError, Missing
 from probes.arming import armed
 from probes.compaction import OUTPUT, compact
+from probes.gpus import Gpus
 from probes.host import Host
 from probes.launch import Workload
 from probes.output import Output, can_break
@@ -39,8 +40,10 @@ PROBES = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What to record: a command, into which folder, for how many seconds (None: until it ends); `nice` is added to its
-    priority number. With `control` it is told JSON lines that come on standard input.
+    """What to record: a command, into which folder, for how many seconds (None: until it ends).
+
+    `nice` is added to its priority number. With `control` it is told JSON lines that come on standard input. `gpus`:
+    whether NVML is asked about its GPUs.
     """
 
     command: Sequence[str]
@@ -48,6 +51,7 @@ class Plan:
     seconds: float | None = None
     control: bool = False
     nice: int = 0
+    gpus: bool = True
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,7 @@ class _Run:
         self._said = b""
         self._hears = plan.control
         self._host = Host()
+        self._gpus = Gpus(os.environ) if plan.gpus else None
         self._samples = Samples(recording.add_streams("host"))
         self._sample_ns = self._probe_ns = recording.start_ns
         # Until when the ring of a process may come, and what the system calls it; '' once it has its name.
@@ -117,6 +122,8 @@ class _Run:
             for number in self._signals.take():
                 self._receive(number)
         ended = time.monotonic_ns()
+        if self._gpus is not None:
+            self._gpus.close()
         self._workload.close()
         self._close()
         if self._output is not None:
@@ -176,6 +183,9 @@ class _Run:
             self._probe_ns = now + _PROBE_NS
             records, lost = self._recording.num_records(), self._recording.num_lost()
             self._samples.probe(now, "recorder", "running", records, lost, time.process_time_ns())
+        if self._gpus is not None:
+            self._gpus.give(self._samples)
+            self._recording.tell_probe("NVML", self._gpus.state)
         self._samples.flush()
 
     def _sample(self, now: int) -> None:
@@ -203,6 +213,8 @@ class _Run:
             try:
                 recording.drain()
                 self._name_processes(time.monotonic_ns() + _NAME_NS)
+                if self._gpus is not None:
+                    self._gpus.give(self._samples)
                 self._samples.flush()
                 recording.finish()
                 if not compact(recording.path, recording.header):

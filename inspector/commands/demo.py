@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
 
     command = [sys.executable, "-I", "-m", "probes.workloads.engine", *given]
     command += ["--control"] if args.control else []
-    outcome = run_recorded(Plan(command, Path(out), args.seconds, args.control, _NICE))
+    # On a processor its devices are stages, with numbers that GPUs of this machine have as well.
+    outcome = run_recorded(Plan(command, Path(out), args.seconds, args.control, _NICE, args.device == "cuda"))
     if outcome.failure is not None:
         raise outcome.failure
     if outcome.exit_code and not (outcome.was_stopped and outcome.exit_code in _STOPPED):
