@@ -10,6 +10,7 @@ COMMANDS: tuple[str, ...] = (
     "window",
     "demo",
     "record",
+    "attach",
     "summary",
     "gaps",
     "kernels",

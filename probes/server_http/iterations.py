@@ -1,0 +1,175 @@
+"""GET /metrics: one JSON object per engine iteration, of any generation of the schema, into rows of `iterations`."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from inspector.trace.quality import Quality
+from probes.server_http.client import Answer
+from probes.server_http.clocks import WallClock
+from probes.server_http.feed import Feed
+from probes.server_http.reading import UNKNOWN, Json, filled, number, section, whole
+
+_FAR = 2**62
+_MOST_LATENCY_MS = 3.6e6
+
+
+class Iterations:
+    """Takes the records of each answer. `records` and `lost` count them, `lost` by gaps in their numbers."""
+
+    def __init__(self, feed: Feed, quality: Quality) -> None:
+        self._feed, self._quality = feed, quality
+        self._clock = WallClock(quality)
+        self._last: int | None = None
+        self._strides: Counter[int] = Counter()
+        self._totals: tuple[int, int] | None = None
+        self._pool: tuple[int, int, int] | None = None
+        self.records = 0
+
+    @property
+    def lost(self) -> int:
+        """Iterations between those that came. A server that tells every n-th loses none by that."""
+        every = min(self._strides, default=1)
+        return sum((stride // every - 1) * count for stride, count in self._strides.items())
+
+    def take(self, answer: Answer, records: Sequence[Any]) -> None:
+        """Rows of one answer, oldest first."""
+        good = [record for record in records if isinstance(record, dict) and whole(record, "iter", _FAR) >= 0]
+        if len(good) < len(records):
+            text = "iterations that are no record, or have no number"
+            self._quality.add("invalid", text, len(records) - len(good))
+        mine = [record for record in good if max(whole(record, "attentionDpRank"), whole(record, "rank")) <= 0]
+        if len(mine) < len(good):
+            self._quality.add("ignored", "iterations of ranks other than 0", len(good) - len(mine))
+        self._clock.settle([record.get("timestamp") for record in mine], answer.epoch_ns)
+        end = answer.received_ns
+        rows = []
+        # From the newest back, so that one without a time of its own ends where its successor begins.
+        for record in reversed(mine):
+            latency = number(record, "iterLatencyMS")
+            length = round(latency * 1e6) if 0 <= latency <= _MOST_LATENCY_MS else 0
+            start = self._clock.monotonic(record.get("timestamp"), answer.received_ns, answer.epoch_ns)
+            if start is None:
+                start = end - length
+                self._quality.add("unstamped", "iterations without a time: they are put before the next one")
+            end = start
+            rows.append((start, start + length, record))
+        for start, stop, record in reversed(rows):
+            self._one(start, stop, record)
+
+    def _one(self, start: int, end: int, record: Json) -> None:
+        iteration = whole(record, "iter", _FAR)
+        self._number(iteration)
+        self.records += 1
+        batch, cache = section(record, "inflightBatchingStats"), _cache(record)
+        if not batch:
+            batch = section(record, "staticBatchingStats")
+            batch = batch if whole(batch, "numScheduledRequests") > 0 else {}
+        generation = whole(batch, "numGenRequests")
+        context_tokens = whole(batch, "numCtxTokens")
+        drafted, accepted = self._drafts(record)
+        reused, missed = self._reuse(record, cache)
+        self._feed.add(
+            "iterations",
+            [
+                (
+                    start,
+                    end,
+                    iteration,
+                    whole(batch, "numContextRequests"),
+                    generation,
+                    whole(batch, "numPausedRequests"),
+                    whole(record, "numQueuedRequests"),
+                    self._tokens(record, batch, generation, context_tokens),
+                    whole(cache, "usedNumBlocks"),
+                    whole(cache, "freeNumBlocks"),
+                    reused,
+                    missed,
+                    context_tokens,
+                    drafted,
+                    accepted,
+                    UNKNOWN,
+                    whole(record, "numCompletedRequests"),
+                    _sum(record, "primaryEvictableNumBlocks"),
+                    _sum(record, "secondaryUsedNumBlocks"),
+                    _first(record, "maxBatchSizeRuntime", "maxBatchSizeStatic"),
+                    _first(record, "maxNumTokensRuntime", "maxNumTokensStatic"),
+                    UNKNOWN,
+                )
+            ],
+        )
+        self._memory(end, record)
+        self._size(start, cache)
+
+    def _number(self, iteration: int) -> None:
+        if self._last is not None:
+            if iteration > self._last:
+                self._strides[iteration - self._last] += 1
+            else:
+                self._totals = None
+                self._quality.add("profiler", "the server began to count its iterations anew: it was restarted")
+        self._last = iteration
+
+    def _tokens(self, record: Json, batch: Json, generation: int, context: int) -> int:
+        given = whole(batch, "numGenTokens")
+        if given >= 0 and context >= 0:
+            return given + context
+        # Without speculation each request in the generation phase computes one token; with it nobody tells how many.
+        plain = "specDecodingStats" in record and record["specDecodingStats"] is None
+        return generation + context if plain and generation >= 0 and context >= 0 else UNKNOWN
+
+    def _drafts(self, record: Json) -> tuple[int, int]:
+        stats = section(record, "specDecodingStats")
+        drafted, accepted = whole(stats, "numDraftTokens"), whole(stats, "numAcceptedTokens")
+        if accepted > drafted >= 0:
+            # The server may read the drafts of one step beside what was accepted of the step before.
+            self._quality.add("repaired", "iterations that accept more than they drafted: both are taken as unknown")
+            return UNKNOWN, UNKNOWN
+        return drafted, accepted
+
+    def _reuse(self, record: Json, cache: Json) -> tuple[int, int]:
+        own = _sum(record, "iterReusedBlocks"), _sum(record, "iterMissedBlocks")
+        if min(own) >= 0:
+            return own
+        totals = whole(cache, "reusedBlocks", _FAR), whole(cache, "missedBlocks", _FAR)
+        before, self._totals = self._totals, totals if min(totals) >= 0 else None
+        if before is None or self._totals is None:
+            return UNKNOWN, UNKNOWN
+        reused, missed = totals[0] - before[0], totals[1] - before[1]
+        return (reused, missed) if 0 <= reused < 2**31 and 0 <= missed < 2**31 else (UNKNOWN, UNKNOWN)
+
+    def _memory(self, time_ns: int, record: Json) -> None:
+        for key, name in (
+            ("gpuMemUsage", "GPU memory in use"),
+            ("cpuMemUsage", "engine host memory"),
+            ("pinnedMemUsage", "engine pinned memory"),
+        ):
+            value = number(record, key)
+            # 0 is what is put where nothing was measured.
+            if not math.isnan(value) and value > 0:
+                self._feed.counter(time_ns, name, "bytes", value)
+
+    def _size(self, time_ns: int, cache: Json) -> None:
+        size = whole(cache, "maxNumBlocks", _FAR), whole(cache, "tokensPerBlock"), 0
+        if min(size[:2]) > 0 and size != self._pool:
+            self._pool = size
+            self._feed.add("pools", [(time_ns, size[0], 0, size[1], UNKNOWN)])
+
+
+def _cache(record: Json) -> Json:
+    cache = section(record, "kvCacheStats")
+    # All zeros is a section that nobody filled.
+    return cache if whole(cache, "maxNumBlocks", _FAR) > 0 else {}
+
+
+def _sum(record: Json, key: str) -> int:
+    """Over the window sizes of a later schema; UNKNOWN where it does not tell."""
+    found = [whole(each, key) for each in section(record, "kvCacheIterationStats").values() if isinstance(each, dict)]
+    return sum(found) if found and min(found) >= 0 and sum(found) < 2**31 else UNKNOWN
+
+
+def _first(record: Json, *keys: str) -> int:
+    return next((value for key in keys if (value := filled(record, key)) > 0), UNKNOWN)

@@ -1,0 +1,163 @@
+"""POST /kv_cache_events: which prefixes are cached where, into rows of `page_events`.
+
+The events tell hashes, never the number of a block or the request that holds it. So blocks get numbers of ours, the
+least that is free, and all that is known of a block is that it is cached, in which tier, and after which other one.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from inspector.trace.quality import Quality
+from inspector.trace.schema import PAGE_EVENTS
+from probes.server_http.client import Answer
+from probes.server_http.feed import Feed
+from probes.server_http.reading import Json, key64, section, whole
+
+_FAR = 2**62
+_CACHED, _EVICTED, _OFFLOADED, _RESTORED = map(PAGE_EVENTS.index, ("cached", "evicted", "offloaded", "restored"))
+
+
+class Numbers:
+    """Numbers for what comes and goes: the least that is free."""
+
+    def __init__(self) -> None:
+        self._free: list[int] = []
+        self._next = 0
+
+    def take(self) -> int:
+        """A free one."""
+        if self._free:
+            return heapq.heappop(self._free)
+        self._next += 1
+        return self._next - 1
+
+    def give_back(self, number: int) -> None:
+        """It is free again."""
+        heapq.heappush(self._free, number)
+
+
+class Pages:
+    """Takes the events of each answer. `lost` counts gaps in their numbers."""
+
+    def __init__(self, feed: Feed, quality: Quality) -> None:
+        self._feed, self._quality = feed, quality
+        self._last: int | None = None
+        self._window: int | None = None
+        self._places: dict[int, tuple[int, int]] = {}
+        self._numbers = (Numbers(), Numbers())
+        self._sequence = 0
+        self.records = self.lost = 0
+        self._take: dict[str, Callable[[int, Json], None]] = {
+            "created": self._created,
+            "stored": self._stored,
+            "removed": self._removed,
+            "updated": self._updated,
+        }
+
+    def take(self, answer: Answer, events: Sequence[Any]) -> None:
+        """Rows of one answer, all at the time of its arrival: events have none of their own."""
+        for event in events:
+            data = section(event, "data") if isinstance(event, dict) else {}
+            does = self._take.get(str(data.get("type")))
+            if not isinstance(event, dict) or does is None:
+                self._quality.add("invalid", "page events of a kind that is not known")
+                continue
+            if whole(event, "attention_dp_rank") > 0:
+                self._quality.add("ignored", "page events of ranks other than 0")
+                continue
+            self._number(answer.received_ns, whole(event, "event_id", _FAR))
+            self.records += 1
+            window = whole(event, "window_size", _FAR)
+            if self._window is None or window > self._window:
+                # With several windows each block is told once for each: the widest has all of them.
+                self._window = window
+            if window < self._window:
+                self._quality.add("ignored", "page events of narrower attention windows")
+                continue
+            does(answer.received_ns, data)
+
+    def _number(self, time_ns: int, event: int) -> None:
+        if event < 0:
+            self._quality.add("unstamped", "page events without a number")
+            return
+        if self._last is not None and event > self._last + 1:
+            self.lost += event - self._last - 1
+        elif self._last is not None and event <= self._last:
+            self._forget(time_ns)
+        self._last = event
+
+    def _forget(self, time_ns: int) -> None:
+        """A server that counts anew was restarted: what was cached has gone."""
+        self._quality.add("profiler", "the server began to count its page events anew: it was restarted")
+        for digest, (tier, number) in self._places.items():
+            self._row(time_ns, number, _EVICTED, tier, digest)
+        self._places.clear()
+        self._numbers = (Numbers(), Numbers())
+
+    def _created(self, time_ns: int, data: Json) -> None:
+        """Pools are told of by the iterations too, with their tokens per block; this one knows the host's share."""
+        levels = data.get("num_blocks_per_cache_level")
+        if isinstance(levels, list) and levels and all(type(level) is int and level >= 0 for level in levels):
+            host = sum(levels[1:])
+            self._feed.counter(time_ns, "KV blocks of the pool on the device", "blocks", float(levels[0]))
+            self._feed.counter(time_ns, "KV blocks of the pool in host memory", "blocks", float(host))
+
+    def _stored(self, time_ns: int, data: Json) -> None:
+        parent = key64(data.get("parent_hash"))
+        blocks = data.get("blocks")
+        for block in blocks if isinstance(blocks, list) else ():
+            digest = key64(block.get("block_hash")) if isinstance(block, dict) else 0
+            if not digest:
+                self._quality.add("invalid", "stored blocks without a hash")
+                continue
+            tier = min(max(whole(block, "cache_level"), 0), 1)
+            if digest in self._places:
+                self._quality.add("duplicate", "blocks that were stored twice")
+            else:
+                number = self._numbers[tier].take()
+                self._places[digest] = tier, number
+                self._row(time_ns, number, _CACHED, tier, digest, parent)
+            parent = digest
+
+    def _removed(self, time_ns: int, data: Json) -> None:
+        hashes = data.get("block_hashes")
+        for given in hashes if isinstance(hashes, list) else ():
+            digest = key64(given)
+            place = self._places.pop(digest, None)
+            if place is None:
+                # Stored before this was attached, or in events that were lost.
+                self._quality.add("unlinked", "blocks that were removed and had not been seen stored")
+                continue
+            tier, number = place
+            self._row(time_ns, number, _EVICTED, tier, digest)
+            self._numbers[tier].give_back(number)
+
+    def _updated(self, time_ns: int, data: Json) -> None:
+        digest = key64(data.get("block_hash"))
+        level = section(data, "cache_level")
+        if not level:
+            return  # only its priority
+        place = self._places.get(digest)
+        if place is None:
+            self._quality.add("unlinked", "blocks that moved and had not been seen stored")
+            return
+        tier, number = place
+        to = min(max(whole(level, "new_value"), 0), 1)
+        if to == tier:
+            return
+        other = self._numbers[to].take()
+        self._places[digest] = to, other
+        if to:
+            self._row(time_ns, number, _OFFLOADED, 0, digest, other=other)
+        else:
+            self._row(time_ns, other, _RESTORED, 0, digest, other=number)
+        self._numbers[tier].give_back(number)
+
+    def _row(
+        self, time_ns: int, block: int, kind: int, tier: int, digest: int, parent: int = 0, other: int = -1
+    ) -> None:
+        self._feed.add("page_events", [(time_ns, self._sequence, block, -1, kind, -1, other, tier, digest, parent)])
+        self._sequence += 1

@@ -1,0 +1,368 @@
+"""Polling a server: what each generation tells becomes rows, faults become notes, and nothing hangs."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import inspector
+from inspector.errors import Unreadable
+from inspector.trace.schema import NEVER, PAGE_EVENTS
+from inspector.trace.trace import Trace
+from probes.server_http import attach as attaching
+from probes.server_http import client, poller
+from probes.server_http.client import address
+from tests.probes.stand_in_server import StandIn, later, pytorch, stamp, stand_in, tensorrt
+
+
+def record(server: StandIn, folder: Path, until: Callable[[], bool], at_most: float = 20.0) -> Trace:
+    """Attach until `until` holds, for two more looks, and open what was recorded."""
+    done = threading.Event()
+    run = attaching._Run
+    look = run.look
+
+    class Watched(run):  # type: ignore[valid-type, misc]
+        left = 3
+
+        def look(self) -> None:
+            look(self)
+            if until():
+                self.left -= 1
+            if self.left <= 0:
+                done.set()
+
+        @property
+        def is_over(self) -> bool:
+            return done.is_set() or run.is_over.fget(self)  # type: ignore[attr-defined, no-any-return]
+
+    attaching._Run = Watched  # type: ignore[misc]
+    try:
+        outcome = attaching.attach(address(server.url), folder, at_most)
+    finally:
+        attaching._Run = run  # type: ignore[misc]
+    assert done.is_set(), "what was waited for did not come"
+    assert outcome.failure is None
+    return inspector.open(folder)
+
+
+def asked(server: StandIn, what: str, times: int) -> Callable[[], bool]:
+    return lambda: server.count(what) >= times
+
+
+@pytest.fixture(autouse=True)
+def asks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(poller, "LONGEST_S", 0.1)
+    monkeypatch.setattr(poller, "_MOST_RETRY_S", 0.2)
+    monkeypatch.setattr(attaching, "_FLUSH_S", 0.05)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "a.inflight"
+
+
+def test_iterations_of_the_pytorch_backend(out: Path) -> None:
+    before = time.monotonic_ns()
+    with stand_in() as server:
+        server.say("GET /version", {"version": "1.2.1"}, then={"version": "1.2.1"})
+        server.say("GET /metrics", [pytorch(5), pytorch(6)], [pytorch(7)])
+        trace = record(server, out, asked(server, "GET /metrics", 4))
+    rows = trace["iterations"]
+    assert rows["iteration"].tolist() == [5, 6, 7]
+    assert (rows["end"] - rows["start"]).tolist() == [12_500_000] * 3
+    # Near to now on our own clock, whatever zone the stamps are in.
+    assert abs(int(rows["start"][0]) + trace.info.origin_ns - before) < 20 * 10**9
+    assert rows["context_requests"].tolist() == [1] * 3
+    assert rows["generation_requests"].tolist() == [3] * 3
+    assert rows["tokens"].tolist() == [131] * 3
+    assert rows["used_blocks"].tolist() == [40] * 3
+    # Sums since the start become differences, of which the first is not known.
+    assert rows["reused_blocks"].tolist() == [-1, 10, 10]
+    assert rows["missed_blocks"].tolist() == [-1, 3, 3]
+    assert rows["max_batch_size"].tolist() == [-1] * 3
+    assert trace["pools"]["blocks"].tolist() == [100]
+    assert trace["pools"]["tokens_per_block"].tolist() == [32]
+    assert {trace.names[name] for name in trace["series"]["name"]} == {"GPU memory in use"}
+    assert trace.info.details["version"] == '{"version":"1.2.1"}'
+    assert "kernels" in trace.info.missing
+    assert "page_events" in trace.info.missing
+    assert trace.quality.count("profiler-loss") == 0
+
+
+def test_other_generations(out: Path) -> None:
+    with stand_in() as server:
+        server.say("GET /metrics", [tensorrt(1), later(2), {"iter": 3}, {**later(4), "attentionDpRank": 3}])
+        trace = record(server, out, asked(server, "GET /metrics", 3))
+    rows = trace["iterations"]
+    assert rows["iteration"].tolist() == [1, 2, 3]
+    assert rows["max_batch_size"].tolist() == [32, -1, -1]
+    assert rows["max_num_tokens"].tolist() == [8192, -1, -1]
+    assert rows["reused_blocks"].tolist() == [-1, 8, -1]
+    assert rows["cached_blocks"].tolist() == [-1, 40, -1]
+    assert rows["host_blocks"].tolist() == [-1, 10, -1]
+    assert rows["drafted"].tolist() == [-1, 12, -1]
+    assert rows["accepted"].tolist() == [-1, 7, -1]
+    # With speculation nobody tells how many tokens were computed.
+    assert rows["tokens"].tolist() == [131, -1, -1]
+    assert rows["used_blocks"].tolist() == [40, 40, -1]
+    assert trace.quality.count("unstamped") == 1
+    assert trace.quality.count("ignored") == 1
+
+
+def test_gaps_in_the_numbers_are_losses(out: Path) -> None:
+    with stand_in() as server:
+        server.say("GET /metrics", [pytorch(1), pytorch(2)], [pytorch(10)])
+        server.say("POST /kv_cache_events", [event(0, "created", num_blocks_per_cache_level=[9, 2])], [removed(5, 1)])
+        trace = record(server, out, asked(server, "POST /kv_cache_events", 4))
+    assert trace.quality.count("profiler-loss") == 7 + 4
+    table = trace["probes"]
+    newest = {trace.names[name]: int(lost) for name, lost in zip(table["name"], table["lost"], strict=True)}
+    assert newest["GET /metrics"] == 7
+    assert newest["POST /kv_cache_events"] == 4
+
+
+def test_a_server_that_tells_every_tenth_iteration_loses_none(out: Path) -> None:
+    with stand_in() as server:
+        server.say("GET /metrics", [pytorch(n) for n in range(0, 100, 10)])
+        trace = record(server, out, asked(server, "GET /metrics", 3))
+    assert trace.quality.count("profiler-loss") == 0
+    assert len(trace["iterations"]) == 10
+
+
+def test_impossible_counts_are_unknown(out: Path) -> None:
+    wrong = pytorch(1, numQueuedRequests=2**40, numCompletedRequests=-3, kvCacheStats=None, inflightBatchingStats=7)
+    spoilt = pytorch(
+        2, specDecodingStats={"numDraftTokens": 3, "numAcceptedTokens": 5}, timestamp="99-99-2025 00:00:00"
+    )
+    with stand_in() as server:
+        server.say("GET /metrics", [wrong, spoilt, "text", {"iter": True}, None])
+        trace = record(server, out, asked(server, "GET /metrics", 3))
+    rows = trace["iterations"]
+    assert rows["iteration"].tolist() == [1, 2]
+    assert rows["queued_requests"].tolist() == [-1, 2]
+    assert rows["completed_requests"].tolist() == [-1, 1]
+    assert rows["used_blocks"].tolist() == [-1, 40]
+    assert rows["drafted"].tolist() == rows["accepted"].tolist() == [-1, -1]
+    assert trace.quality.count("repaired") == 1
+    assert trace.quality.count("invalid") == 3
+
+
+def test_a_server_ahead_of_us_has_no_records_of_the_future(out: Path) -> None:
+    with stand_in() as server:
+        then = round(time.time()) + 90
+        ahead = [pytorch(n, timestamp=stamp(then + n / 100), iterLatencyMS=0.0) for n in range(3)]
+        server.say("GET /metrics", ahead)
+        trace = record(server, out, asked(server, "GET /metrics", 3))
+    rows = trace["iterations"]
+    assert int(rows["start"][-1]) + trace.info.origin_ns <= time.monotonic_ns()
+    assert (rows["start"][1:] - rows["start"][:-1]).tolist() == [10_000_000, 10_000_000]
+    assert trace.quality.count("clock") == 1
+
+
+def test_finished_requests(out: Path) -> None:
+    now = time.monotonic()
+
+    def item(request: Any, **timing: Any) -> dict[str, Any]:
+        return {"request_id": request, "perf_metrics": {"first_iter": 1, "timing_metrics": timing}}
+
+    whole = item(
+        7,
+        server_arrival_time=None,
+        arrival_time=now - 4,
+        first_scheduled_time=now - 3,
+        first_token_time=now - 2,
+        last_token_time=now - 1,
+    )
+    unfilled = item("8", arrival_time=now - 2, first_scheduled_time=0.0, first_token_time=None, last_token_time=now - 1)
+    with stand_in() as server:
+        server.say("GET /metrics")
+        server.say("GET /perf_metrics", [whole, unfilled, item(9), {"request_id": 3}, item(10, arrival_time=0.0)])
+        trace = record(server, out, asked(server, "GET /perf_metrics", 3))
+    rows = trace["requests"]
+    assert rows["request"].tolist() == [7, 8]
+    assert abs(int(rows["arrival"][0]) + trace.info.origin_ns - round((now - 4) * 1e9)) < 10
+    assert int(rows["first_token"][0] - rows["arrival"][0]) == pytest.approx(2e9, abs=10)
+    assert rows["scheduled"].tolist()[1] == NEVER
+    assert rows["finished"].tolist() == rows["last_token"].tolist()
+    assert rows["prompt_tokens"].tolist() == [-1, -1]
+    assert trace.quality.count("unaligned") == 0
+    assert trace.quality.count("invalid") == 2
+    assert trace.quality.count("unstamped") == 1
+
+
+def test_requests_of_another_machines_clock_are_said_to_be(out: Path) -> None:
+    timing = {
+        "arrival_time": 1000.0,
+        "first_scheduled_time": 1000.5,
+        "first_token_time": 1001.0,
+        "last_token_time": 1e8,
+    }
+    with stand_in() as server:
+        server.say("GET /metrics")
+        server.say("GET /perf_metrics", [{"request_id": 1, "perf_metrics": {"timing_metrics": timing}}])
+        trace = record(server, out, asked(server, "GET /perf_metrics", 3))
+    assert trace.quality.count("unaligned") == 1
+    assert int(trace["requests"]["last_token"][0]) + trace.info.origin_ns <= time.monotonic_ns()
+
+
+def event(number: int, kind: str, **data: Any) -> dict[str, Any]:
+    return {"event_id": number, "data": {"type": kind, **data}, "window_size": 4096}
+
+
+def stored(number: int, parent: int | None, *hashes: Any, level: int = 0) -> dict[str, Any]:
+    blocks = [
+        {"type": "stored_block", "block_hash": digest, "tokens": [], "cache_level": level, "priority": 35}
+        for digest in hashes
+    ]
+    return event(number, "stored", parent_hash=parent, blocks=blocks)
+
+
+def removed(number: int, *hashes: Any) -> dict[str, Any]:
+    return event(number, "removed", block_hashes=list(hashes))
+
+
+def moved(number: int, digest: int, level: int | None) -> dict[str, Any]:
+    diff = None if level is None else {"type": "event_diff", "new_value": level, "old_value": 1 - level}
+    return event(number, "updated", block_hash=digest, cache_level=diff, priority=None)
+
+
+def test_page_events(out: Path) -> None:
+    large = 2**64 - 3
+    first = [
+        event(0, "created", num_blocks_per_cache_level=[8, 4]),
+        stored(1, None, 11, large),
+        stored(2, large, 33),
+        moved(3, 33, 1),
+        moved(4, 11, None),
+    ]
+    second = [moved(5, 33, 0), removed(6, 11, 99), stored(7, None, 44), {"event_id": 8, "data": {"type": "new"}}]
+    narrow = [{**stored(9, None, 55), "window_size": 128}, {**stored(10, None, 66), "attention_dp_rank": 2}]
+    with stand_in() as server:
+        server.say("GET /metrics")
+        server.say("POST /kv_cache_events", first, second + narrow)
+        trace = record(server, out, asked(server, "POST /kv_cache_events", 4))
+    rows = trace["page_events"]
+    kinds = [PAGE_EVENTS[kind] for kind in rows["kind"]]
+    assert kinds == ["cached", "cached", "cached", "offloaded", "restored", "evicted", "cached"]
+    # Numbers are the least that are free: 33 leaves 2 for host page 0 and comes back to 2; 44 takes what 11 left.
+    assert rows["block"].tolist() == [0, 1, 2, 2, 2, 0, 0]
+    assert rows["other"].tolist() == [-1, -1, -1, 0, 0, -1, -1]
+    assert rows["hash"].tolist() == [11, large, 33, 33, 33, 11, 44]
+    assert rows["parent"].tolist() == [0, 11, large, 0, 0, 0, 0]
+    assert rows["sequence"].tolist() == list(range(7))
+    assert trace.quality.count("unlinked") == 1
+    assert trace.quality.count("invalid") == 1
+    assert trace.quality.count("ignored") == 2
+    # A gap from the two that were left out by their rank is none.
+    assert trace.quality.count("assumed") >= 1
+
+
+def test_a_restart_is_told_and_forgets_what_was_cached(out: Path) -> None:
+    with stand_in() as server:
+        server.say("GET /metrics", [pytorch(100)], [pytorch(1), pytorch(2)])
+        server.say("POST /kv_cache_events", [stored(50, None, 5)], [stored(0, None, 6)])
+        trace = record(server, out, asked(server, "POST /kv_cache_events", 4))
+    assert trace["iterations"]["iteration"].tolist() == [100, 1, 2]
+    assert trace["iterations"]["reused_blocks"].tolist() == [-1, -1, 10]
+    assert [PAGE_EVENTS[kind] for kind in trace["page_events"]["kind"]] == ["cached", "evicted", "cached"]
+    assert trace.quality.count("profiler") == 2
+    assert trace.quality.count("profiler-loss") == 0
+
+
+def test_half_an_answer_gives_the_records_before_the_break(out: Path) -> None:
+    body = json.dumps([pytorch(1), pytorch(2), pytorch(3)]).encode()
+
+    def breaks_off(handler: Any) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body[: len(body) - 20])
+        handler.close_connection = True
+
+    with stand_in() as server:
+        server.say("GET /metrics", breaks_off, b"[{", b"{}", b"\xff\xfe", [pytorch(9)])
+        trace = record(server, out, asked(server, "GET /metrics", 7))
+    assert trace["iterations"]["iteration"].tolist() == [1, 2, 9]
+    assert trace.quality.count("truncated") == 2
+
+
+def test_errors_and_closed_connections_are_outlived(out: Path) -> None:
+    def hang_up(handler: Any) -> None:
+        handler.close_connection = True
+
+    with stand_in() as server:
+        server.say("GET /metrics", [pytorch(1)], hang_up, [pytorch(2)])
+        server.answers["GET /metrics"].insert(1, (500, b"Internal Server Error"))
+        trace = record(server, out, asked(server, "GET /metrics", 6))
+    assert trace["iterations"]["iteration"].tolist() == [1, 2]
+
+
+def test_a_server_that_hangs_holds_up_nothing_else(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "SILENCE_S", 0.3)
+    release = threading.Event()
+    with stand_in() as server:
+        server.say("GET /metrics", lambda handler: release.wait(20), then=[])
+        server.say("GET /perf_metrics")
+        server.say("GET /metrics", [pytorch(4)])
+        try:
+            trace = record(server, out, asked(server, "GET /metrics", 5))
+        finally:
+            release.set()
+    assert 4 in trace["iterations"]["iteration"].tolist()
+    table = trace["probes"]
+    said = {trace.names[message] for message in table["message"] if message >= 0}
+    assert "this server does not have it" in said
+
+
+def test_huge_bodies_are_bounded(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "MOST_BYTES", 100_000)
+    many = [pytorch(n) for n in range(1, 200)]
+    assert len(json.dumps(many)) > 150_000
+    with stand_in() as server:
+        server.say("GET /metrics", many)
+        trace = record(server, out, asked(server, "GET /metrics", 3))
+    told = trace["iterations"]["iteration"].tolist()
+    assert told == list(range(1, len(told) + 1))
+    assert 50 < len(told) < 199
+    assert trace.quality.count("truncated") == 1
+
+
+def test_prometheus_gauges(out: Path) -> None:
+    text = (
+        b"# HELP trtllm_kv_cache_utilization share\n# TYPE trtllm_kv_cache_utilization gauge\n"
+        b'trtllm_kv_cache_utilization{model_name="undefined",engine_type="undefined",pid="12"} 0.25\n'
+        b"# TYPE request_success_total counter\nrequest_success_total 12\n"
+        b'# TYPE held_bytes gauge\nheld_bytes{kind="a\\"}b"} 1e9 1700000000\nheld_bytes NaN\nnonsense\n'
+    )
+    with stand_in() as server:
+        server.say("GET /metrics")
+        server.say("GET /prometheus/metrics", text, then=text)
+        trace = record(server, out, asked(server, "GET /prometheus/metrics", 3))
+    series, counters = trace["series"], trace["counters"]
+    names = [trace.names[name] for name in series["name"]]
+    assert names == ["trtllm_kv_cache_utilization", 'held_bytes{kind="a\\"}b"}']
+    assert [trace.names[unit] if unit >= 0 else "" for unit in series["unit"]] == ["", "bytes"]
+    values = dict(zip(counters["series"].tolist(), counters["value"].tolist(), strict=True))
+    assert values == {0: 0.25, 1: 1e9}
+
+
+def test_where_nobody_listens_one_sentence_says_so(out: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(Unreadable, match="nothing listens there"):
+        attaching.attach(address(f"127.0.0.1:{port}"), out)
+    assert not out.exists()
+
+
+def test_a_server_of_another_kind_is_no_recording(out: Path) -> None:
+    with stand_in() as server, pytest.raises(Unreadable, match="tells nothing"):
+        attaching.attach(address(server.url), out, 20)
+    assert not out.exists()
