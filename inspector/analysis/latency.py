@@ -106,10 +106,11 @@ def begun_at(trace: Trace, rows: Rows) -> Int:
     steps = trace.index(Steps)
     times: Int = np.full(len(rows), NEVER, np.int64)
     known = np.flatnonzero(steps.begun[rows] >= 0)
-    process = trace["iterations"]["process"]
+    process, start = trace["iterations"]["process"], trace["iterations"]["start"]
+    single = len(process) > 0 and bool((process == process[0]).all())
     for each in np.unique(steps.process[rows[known]]).tolist():
         mine = known[steps.process[rows[known]] == each]
-        starts = trace["iterations"]["start"][process == each]
+        starts = start if single else start[process == each]
         times[mine] = starts[steps.begun[rows[mine]]]
     return times
 

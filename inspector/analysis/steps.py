@@ -100,7 +100,8 @@ class Steps:
 
     def of(self, first: int, last: int) -> slice:
         """The steps whose row of iterations is in [first, last)."""
-        low, high = np.searchsorted(self.iteration, [first, last])
+        # In the type of the column: another one would make a copy of all of it.
+        low, high = np.searchsorted(self.iteration, np.array([first, last], self.iteration.dtype))
         return slice(int(low), int(high))
 
 

@@ -172,33 +172,30 @@ class SchedulePainter:
                 painter.drawText(line, _MIDDLE_RIGHT, metrics.elidedText(text, Qt.TextElideMode.ElideRight, width + 1))
 
     def _latencies(self, painter: QPainter, frame: Frame, area: QRectF, place: Geometry) -> None:
-        if not place.side:
+        """Bars, the longest in the picture over the whole width, with their times where rows are tall enough."""
+        if not place.side or not len(frame.picture.rows):
             return
         theme, tall, picture = self._theme, frame.row_height, frame.picture
         painter.setFont(theme.font("small"))
-        metrics = QFontMetricsF(painter.font())
-        times = picture.times
-        tpot = np.nan_to_num(times.tpot, nan=UNKNOWN)
-        told = tall >= metrics.height() - theme.px(3)
-        for column, values in enumerate((times.ttft.astype(np.float64), tpot)):
+        told = tall >= QFontMetricsF(painter.font()).height() - theme.px(3)
+        width, ids = place.side - theme.px(12), picture.trace["requests"]["request"]
+        tpot = np.nan_to_num(picture.times.tpot, nan=UNKNOWN)
+        for column, values in enumerate((picture.times.ttft.astype(np.float64), tpot)):
             left = place.right + theme.px(8) + column * place.side
-            most = float(values.max(initial=0)) or 1.0
-            for at, row in self._visible(frame, area):
-                value = float(values[at - picture.top])
-                top = area.top() + at * tall - frame.scroll
-                room = QRectF(left, top, place.side - theme.px(12), tall)
-                if value < 0:
-                    continue
-                bar = QRectF(
-                    room.left(), room.bottom() - max(tall / 6, 1) - 1, room.width() * value / most, max(tall / 6, 1)
-                )
-                painter.fillRect(
-                    bar if told else room.adjusted(0, 0, (value / most - 1) * room.width(), -1), theme.color("edge")
-                )
-                mine = int(picture.trace["requests"]["request"][row]) == frame.selection.request
-                if told:
-                    painter.setPen(theme.color("accent" if mine else "text"))
-                    painter.drawText(room, _MIDDLE_RIGHT, units.time(value))
+            lengths = np.maximum(values, 0) * width / max(float(values.max(initial=0)), 1.0)
+            bar = max(tall // 6, 1) if told else max(tall - 1, 1)
+            image = np.full((len(values), tall, width), theme.color("surface").rgb(), np.uint32)
+            filled = np.arange(width) < lengths[:, None]
+            image[:, tall - 1 - bar : max(tall - 1, 1)][np.repeat(filled[:, None], bar, axis=1)] = theme.color(
+                "edge"
+            ).rgb()
+            target = QRectF(left, area.top() + picture.top * tall - frame.scroll, width, len(values) * tall)
+            paint_pixels(painter, target, image.reshape(-1, width))
+            for at, row in self._visible(frame, area) if told else ():
+                if values[at - picture.top] >= 0:
+                    painter.setPen(theme.color("accent" if int(ids[row]) == frame.selection.request else "text"))
+                    room = QRectF(left, area.top() + at * tall - frame.scroll, width, tall)
+                    painter.drawText(room, _MIDDLE_RIGHT, units.time(float(values[at - picture.top])))
 
     def _heads(self, painter: QPainter, place: Geometry) -> None:
         theme = self._theme

@@ -13,6 +13,7 @@ from PySide6.QtGui import QPainter, QPen
 from inspector.picture.palette import ink
 from inspector.picture.schedule import Strips
 from ui.inks import color_of
+from ui.raster import paint as paint_pixels
 from ui.theme import Theme
 
 Int = npt.NDArray[np.int64]
@@ -51,11 +52,9 @@ def strips_of(found: Strips) -> list[Strip]:
 
 def paint_strip(painter: QPainter, rect: QRectF, label: QRectF, strip: Strip, theme: Theme) -> None:
     """Bars per column in `rect`, name and scale in `label`."""
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.fillRect(rect, theme.color("raised"))
+    tall = max(round(rect.height()), 1)
     scale = (rect.height() - 1) / max(strip.top, 1)
-    for values, number in strip.layers:
-        _bars(painter, rect, values, scale, number, theme)
+    paint_pixels(painter, rect, _image(strip, tall, scale, theme))
     if strip.limit is not None:
         _limit(painter, rect, strip.limit, scale, theme)
     painter.setPen(QPen(theme.color("line"), 1))
@@ -71,17 +70,14 @@ def paint_strip(painter: QPainter, rect: QRectF, label: QRectF, strip: Strip, th
         painter.drawText(label, corner, f"{strip.top:,}")
 
 
-def _bars(painter: QPainter, rect: QRectF, values: Int, scale: float, number: int, theme: Theme) -> None:
-    """A bar per run of equal values."""
-    color, step = color_of(number, theme), rect.width() / max(len(values), 1)
-    edges = np.flatnonzero(np.r_[True, values[1:] != values[:-1]]) if len(values) else np.empty(0, np.int64)
-    ends = np.r_[edges[1:], len(values)]
-    bottom = rect.bottom()
-    for first, last in zip(edges.tolist(), ends.tolist(), strict=True):
-        value = int(values[first])
-        if value > 0:
-            height = max(min(value * scale, rect.height()), 1.0)
-            painter.fillRect(QRectF(rect.left() + first * step, bottom - height, (last - first) * step, height), color)
+def _image(strip: Strip, tall: int, scale: float, theme: Theme) -> npt.NDArray[np.uint32]:
+    """Bars of every column as pixels; what is more than nothing is at least one tall."""
+    level = np.arange(tall, 0, -1)[:, None]
+    image = np.full((tall, len(strip.layers[0][0])), theme.color("raised").rgb(), np.uint32)
+    for values, number in strip.layers:
+        height = np.where(values > 0, np.maximum(np.round(values * scale), 1), 0)
+        image[level <= height[None, :]] = color_of(number, theme).rgb()
+    return image
 
 
 def _limit(painter: QPainter, rect: QRectF, values: Int, scale: float, theme: Theme) -> None:

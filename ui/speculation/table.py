@@ -15,10 +15,10 @@ from ui.widgets.graphics import Graphic, Slices
 from ui.widgets.table import Column
 
 _COLUMNS = (
-    Column("request", "Request", 8, "the engine's own number", is_number=True),
+    Column("request", "Request", 7, "the engine's own number", is_number=True),
     Column("group", "Group", 7, "kind of prompt", is_name=True),
     Column("rate", "Accepted", 10, "accepted / drafted", "%", is_number=True),
-    Column("", "", 8, is_drawing=True),
+    Column("", "", 6, is_drawing=True),
     Column("per_pass", "Per pass", 8, "tokens per pass of the target: 1 + accepted / passes", is_number=True),
     Column("drafted", "Drafted", 7, "draft tokens that the target checked", is_number=True),
     Column("accepted", "Taken", 6, "draft tokens accepted, before an end token cut any", is_number=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
 
 from inspector.picture.speculation import SpeculationPicture, speculation
@@ -112,6 +113,11 @@ class Speculation(View):
         for chart in self.charts:
             chart.update()
         self.update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Another width asks for other stretches of time."""
+        super().resizeEvent(event)
+        self.refresh()
 
     def take_focus(self) -> None:
         """To the table."""
