@@ -15,10 +15,14 @@ Int = npt.NDArray[np.int64]
 
 
 class Table:
-    """Columns as the schema of `name` lists them; optional ones may be missing, others are there even with no rows."""
+    """Columns as the schema of `name` lists them; optional ones may be missing, others are there even with no rows.
 
-    def __init__(self, name: str, columns: Mapping[str, Array] | None = None) -> None:
+    Of two generations of a growing trace with the same `revision`, the later one's rows begin with the earlier one's.
+    """
+
+    def __init__(self, name: str, columns: Mapping[str, Array] | None = None, revision: int = 0) -> None:
         self.schema: TableSchema = SCHEMAS[name]
+        self.revision = revision
         given = dict(columns or {})
         found: dict[str, Array] = {}
         length = len(next(iter(given.values()))) if given else 0

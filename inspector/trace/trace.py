@@ -39,7 +39,12 @@ class TraceInfo:
 
 
 class Index(Protocol):
-    """Something built once per trace; a class with `build`. The trace keeps it, keyed by the class."""
+    """Something built once per trace; a class with `build`. The trace keeps it, keyed by the class.
+
+    A class may also have `extend(old, trace)`: `old` is its index of an earlier generation, whose tables hold the same
+    rows in front of the new ones, unless their `revision` has changed. It may share memory with the new one and must
+    not change.
+    """
 
     @classmethod
     def build(cls: type[T], trace: Trace) -> T:
@@ -49,17 +54,52 @@ class Index(Protocol):
 
 T = TypeVar("T")
 
+# A question about the last generation may still be at work while the first about the newest is.
+_KEPT = 2
+
+
+class Lineage:
+    """The newest indexes of one growing trace that can be extended, each with the generation that it is of."""
+
+    def __init__(self) -> None:
+        self._found: dict[type, list[tuple[int, object]]] = {}
+        self._lock = threading.Lock()
+
+    def before(self, kind: type, generation: int) -> object | None:
+        """The newest index of that class that is of no later generation; None when there is none."""
+        with self._lock:
+            return next((found for at, found in self._found.get(kind, ()) if at <= generation), None)
+
+    def keep(self, kind: type, generation: int, index: object) -> None:
+        """Keep an index for later generations."""
+        with self._lock:
+            found = [*self._found.get(kind, ()), (generation, index)]
+            self._found[kind] = sorted(found, key=lambda pair: -pair[0])[:_KEPT]
+
 
 class Trace:
-    """Named tables of columns on one clock. `trace["kernels"]["start"]` is an array."""
+    """Named tables of columns on one clock. `trace["kernels"]["start"]` is an array.
+
+    One that is still being recorded comes generation after generation, each an immutable snapshot; those of one
+    recording share `lineage`. All that began before `settled_ns` is in it.
+    """
 
     def __init__(
-        self, info: TraceInfo, tables: Mapping[str, Table], names: Names, quality: Quality, generation: int = 0
+        self,
+        info: TraceInfo,
+        tables: Mapping[str, Table],
+        names: Names,
+        quality: Quality,
+        generation: int = 0,
+        settled_ns: int | None = None,
+        lineage: Lineage | None = None,
     ) -> None:
         self.info = info
         self.names = names
         self.quality = quality
         self.generation = generation
+        self.settled_ns = info.duration_ns if settled_ns is None else settled_ns
+        self._lineage = lineage
         self._tables = {name: tables.get(name) or Table(name) for name in SCHEMAS}
         self._indexes: dict[type, object] = {}
         self._building: dict[type, threading.RLock] = {}
@@ -82,8 +122,17 @@ class Trace:
         with self._building.setdefault(kind, threading.RLock()):
             found = self._indexes.get(kind)
             if found is None:
-                found = self._indexes[kind] = kind.build(self)  # type: ignore[attr-defined]
+                found = self._indexes[kind] = self._made(kind)
             return found  # type: ignore[return-value]
+
+    def _made(self, kind: type) -> object:
+        extend = getattr(kind, "extend", None) if self._lineage is not None else None
+        if extend is None or self._lineage is None:
+            return kind.build(self)  # type: ignore[attr-defined]
+        old = self._lineage.before(kind, self.generation)
+        found: object = kind.build(self) if old is None else extend(old, self)  # type: ignore[attr-defined]
+        self._lineage.keep(kind, self.generation, found)
+        return found
 
     def records(self, table: str) -> int:
         """Rows that the file held for `table`, those found wrong included."""
