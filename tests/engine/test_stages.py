@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
 import pytest
 import torch
@@ -16,34 +15,22 @@ from hypothesis import strategies as st
 from inspector.errors import Usage
 from probes.workloads.engine.blocks import Transfer
 from probes.workloads.engine.chain import LinkEnded
-from probes.workloads.engine.engine import Counters, Engine, Request, Settings
-from probes.workloads.engine.model import Decoder, Shape
+from probes.workloads.engine.engine import Counters, Engine, Settings
 from probes.workloads.engine.packing import Piece
 from probes.workloads.engine.records import Iteration
 from probes.workloads.engine.runner import LocalRunner, Runner
 from probes.workloads.engine.stages import StagesRunner, deal, split
+from tests.engine import tiny
 
-TINY = Shape(width=16, layers=4, heads=2, kv_heads=1, per_head=8, inner=16, entries=64, positions=256)
-SMALLER = Shape(width=8, layers=1, heads=1, kv_heads=1, per_head=8, inner=8, entries=64, positions=256)
+MODEL = tiny.target()
 SIZE = 4
 BLOCKS = 24
 HOST = 6
 
 
-def _model(shape: Shape, seed: int) -> Decoder:
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        return Decoder(shape).eval().requires_grad_(False)
-
-
-@pytest.fixture(scope="module")
-def model() -> Decoder:
-    return _model(TINY, 1)
-
-
 @pytest.fixture
-def stages(model: Decoder) -> Iterator[StagesRunner]:
-    made = StagesRunner(model, 3, 2, BLOCKS, SIZE, HOST)
+def stages() -> Iterator[StagesRunner]:
+    made = StagesRunner(MODEL, 2, 2, BLOCKS, SIZE, HOST)
     yield made
     made.close()
 
@@ -59,26 +46,21 @@ def _serve(target: Runner, drafts: str, iterations: list[Iteration]) -> tuple[li
         draft=drafts,
         draft_len=3,
     )
-    draft = LocalRunner(_model(SMALLER, 2), BLOCKS, SIZE, HOST) if drafts == "model" else None
-    engine = Engine(settings, target, draft)
-    random = Random(3)
-    prefix = [random.randrange(64) for _ in range(9)]
-    requests = []
-    for number in range(16):
-        own = [random.randrange(64) for _ in range(random.randrange(1, 12))]
-        requests.append(Request((*prefix, *own), random.randrange(1, 30), 0.7 * (number % 4 == 3), number, end=None))
-        engine.add(requests[-1])
-    while (done := engine.step()) is not None:
-        iterations.append(done)
-    return [request.output for request in requests], engine.counters
+    engine = Engine(settings, target, LocalRunner(tiny.draft(), BLOCKS, SIZE, HOST))
+    asked = tiny.requests(24)
+    for request in asked:
+        request.temperature = 0.7 * (request.seed % 4 == 3)
+        engine.add(request)
+    iterations += tiny.run(engine)
+    return [request.output for request in asked], engine.counters
 
 
 @pytest.mark.parametrize("drafts", ["none", "model"])
-def test_outputs_and_schedule_are_those_of_one_process(model: Decoder, stages: StagesRunner, drafts: str) -> None:
+def test_outputs_and_schedule_are_those_of_one_process(stages: StagesRunner, drafts: str) -> None:
     over_stages: list[Iteration] = []
     alone: list[Iteration] = []
     outputs, counters = _serve(stages, drafts, over_stages)
-    expected, alike = _serve(LocalRunner(model, BLOCKS, SIZE, HOST), drafts, alone)
+    expected, alike = _serve(LocalRunner(MODEL, BLOCKS, SIZE, HOST), drafts, alone)
     assert outputs == expected
     assert counters == alike
     assert counters.pauses > 0
@@ -91,15 +73,15 @@ def test_outputs_and_schedule_are_those_of_one_process(model: Decoder, stages: S
         assert {step.micro_batch for step in working} == set(range(min(2, len(working))))
 
 
-def test_pages_move_and_the_pool_changes_as_in_one_process(model: Decoder, stages: StagesRunner) -> None:
-    local = LocalRunner(model, BLOCKS, SIZE, HOST)
+def test_pages_move_and_the_pool_changes_as_in_one_process(stages: StagesRunner) -> None:
+    local = LocalRunner(MODEL, BLOCKS, SIZE, HOST)
     assert stages.block_bytes == local.block_bytes
     assert stages.positions == local.positions
     logits = []
     for runner in (stages, local):
         runner.forward([Piece(range(8), 0, [0, 1], 1), Piece(range(20, 28), 0, [2, 3], 1)], 0)
         runner.move([Transfer(0, 5, back=False), Transfer(1, 2, back=False)])
-        runner.forward([Piece(range(40, 48), 0, [0, 1], 0)], 1)
+        runner.forward([Piece(range(30, 38), 0, [0, 1], 0)], 1)
         runner.resize(BLOCKS + 8)
         runner.move([Transfer(BLOCKS + 7, 5, back=True), Transfer(BLOCKS + 1, 2, back=True)])
         pieces = [Piece([3, 4], 8, [BLOCKS + 7, BLOCKS + 1, 9], 2), Piece([5], 8, [2, 3, 4], 1)]
@@ -108,8 +90,8 @@ def test_pages_move_and_the_pool_changes_as_in_one_process(model: Decoder, stage
     torch.testing.assert_close(logits[0], logits[1])
 
 
-def test_a_stage_that_is_killed_ends_the_others_and_is_named(model: Decoder) -> None:
-    stages = StagesRunner(model, 3, 2, BLOCKS, SIZE)
+def test_a_stage_that_is_killed_ends_the_others_and_is_named() -> None:
+    stages = StagesRunner(MODEL, 2, 2, BLOCKS, SIZE)
     stages.ready()
     os.kill(stages.pids[1], signal.SIGKILL)
     with pytest.raises(LinkEnded, match="stage 1 ended: signal SIGKILL"):
@@ -123,8 +105,8 @@ def _forward_until_it_fails(stages: StagesRunner) -> None:
 
 
 def test_more_stages_than_layers() -> None:
-    with pytest.raises(Usage, match="--stages 2: the model has 1 layers"):
-        StagesRunner(_model(SMALLER, 1), 2, 1, 4, SIZE)
+    with pytest.raises(Usage, match="--stages 3: the model has 2 layers"):
+        StagesRunner(MODEL, 3, 1, 4, SIZE)
 
 
 @given(st.integers(1, 12), st.data())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from probes.workloads.engine.blocks import Transfer
 from probes.workloads.engine.model import Shape
 from probes.workloads.engine.packing import Piece
 
-Float = npt.NDArray[np.float32]
+Float = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)

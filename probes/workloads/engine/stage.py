@@ -53,8 +53,9 @@ class Stage:
         torch.set_num_threads(setup.threads)
         part = setup.parts[self._number]
         self._parts = len(setup.parts)
-        self._model = Decoder(setup.shape).eval().requires_grad_(False)
         weights = {name: torch.from_numpy(values) for name, values in part.weights.items()}
+        dtype = next(iter(weights.values())).dtype
+        self._model = Decoder(setup.shape).to(dtype).eval().requires_grad_(False)
         self._model.load_state_dict(weights, strict=False)
         self._layers = PagedLayers(self._model, part.layers, setup.blocks, setup.tokens_per_block, setup.host_blocks)
         self._log.begin(part.layers)

@@ -27,7 +27,7 @@ COMMAND = (sys.executable, "-I", "-m", "probes.workloads.engine.stage")
 
 
 class StagesRunner:
-    """`model`, float32 on the CPU, in `stages` processes, each batch in at most `micro_batches` parts.
+    """`model`, on the CPU, in `stages` processes, each batch in at most `micro_batches` parts.
 
     Raises Usage when there are more stages than layers. Every method raises LinkEnded when a stage is gone.
     """
@@ -45,6 +45,7 @@ class StagesRunner:
         if stages > model.shape.layers:
             raise Usage(f"--stages {stages}", f"the model has {model.shape.layers} layers")
         self._shape = model.shape
+        self._item_bytes = model.embedding.weight.element_size()
         self._micro_batches = micro_batches
         self._tokens_per_block = tokens_per_block
         self._unanswered = 0
@@ -60,7 +61,7 @@ class StagesRunner:
     @property
     def block_bytes(self) -> int:
         """See Runner: over all stages."""
-        return self._shape.kv_bytes_per_token * self._tokens_per_block
+        return self._shape.kv_bytes_per_token // 4 * self._item_bytes * self._tokens_per_block
 
     @property
     def positions(self) -> int:
