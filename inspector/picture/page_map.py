@@ -12,6 +12,7 @@ import numpy.typing as npt
 from inspector import units
 from inspector.analysis.page_replay import FREE, KEPT, UNKNOWN, USED
 from inspector.analysis.pages import Pages
+from inspector.picture.hues import RequestHues
 from inspector.picture.palette import HUES, INKS, RAMP, Ink, Theme, ink, rgb, text_on
 from inspector.trace.schema import NEVER
 
@@ -25,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 
 _GAP_FROM = 5  # cells this large have a line of ground between them
 _PATTERN_FROM = 2
-_LARGEST = 28
+LARGEST = 44
 _DIMMED = 0.25
 _QUIET, _CLEAR = 0.16, 0.4
 _AT_REST = tuple(INKS[ink(name)] for name in ("free page", "cached page", "unknown page", "host page"))
@@ -57,7 +58,7 @@ def page_map(trace: Trace, pages: Pages, by: By) -> PageMap:
         shared = INKS[ink("shared page")]
         hues = (shared, *HUES)
         owner = pages.owner[used].astype(np.int64)
-        colour = np.where(owner >= 0, owner % len(HUES), 0) + 1
+        colour = np.append(trace.index(RequestHues).hue, 0)[owner] + 1
         cells[used] = first + np.where(pages.refs[used] > 1, 0, colour)
         held = (("one request (hues in turn)", HUES), ("shared by several", (shared,)))
     elif by == "references":
@@ -102,7 +103,7 @@ class MapLayout:
         """The largest cells with which all fit into the pixels, at least one pixel each; or of `cell` pixels."""
         width = max(width, 1)
         if not cell:
-            low, high = 1, _LARGEST
+            low, high = 1, LARGEST
             while low < high:
                 middle = (low + high + 1) // 2
                 columns = width // middle

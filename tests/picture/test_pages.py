@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.analysis.page_replay import FREE, KEPT, UNKNOWN, USED
+from inspector.analysis.page_replay import FREE, KEPT, UNKNOWN, USED, Replay
 from inspector.analysis.pages import busiest, counts_at, pages_at
 from inspector.analysis.prefix_tree import prefix_tree
+from inspector.picture.hues import RequestHues
 from inspector.picture.occupancy import occupancy
-from inspector.picture.page_map import By, MapLayout, ages, map_pixels, page_map
+from inspector.picture.page_map import LARGEST, By, MapLayout, ages, map_pixels, page_map
 from inspector.picture.palette import HUES, INKS, RAMP, Theme, ink, rgb
 from inspector.picture.prefixes import prefix_picture
 from inspector.trace.schema import NEVER
@@ -32,7 +33,7 @@ def test_cells_fit_and_each_is_found_where_it_stands(count: int, width: int, hei
         assert layout.height <= height
         larger = layout.cell + 1
         columns = width // larger
-        if larger <= 28:
+        if larger <= LARGEST:
             assert columns == 0 or -(-count // columns) * larger > height
     for page in {0, count // 2, count - 1} & set(range(count)):
         left, top = layout.place(page)
@@ -95,7 +96,7 @@ def test_colours_say_what_the_legend_says(by: By) -> None:
             assert label == {FREE: "free", KEPT: "cached", UNKNOWN: "unknown"}[status]
         elif by == "request":
             assert label == ("shared by several" if refs > 1 else "one request (hues in turn)")
-            assert refs > 1 or colour == HUES[int(pages.owner[page]) % len(HUES)]
+            assert refs > 1 or colour == HUES[int(TRACE.index(RequestHues).hue[pages.owner[page]])]
         elif by == "references":
             low, _, high = label.removesuffix(" or more").partition(" to ")
             assert int(low) <= refs <= int(high or (low if "more" not in label else 10**9))
@@ -108,6 +109,15 @@ def test_colours_say_what_the_legend_says(by: By) -> None:
             assert label == "in use"
     full = shown.host == shown.inks.index(INKS[ink("host page")])
     assert full.sum() == pages.counts.host > 0
+
+
+def test_requests_that_hold_pages_together_have_hues_of_their_own() -> None:
+    hues = TRACE.index(RequestHues).hue
+    log = TRACE.index(Replay).log
+    for time in TRACE["iterations"]["end"].tolist():
+        live = np.unique(log.request[pages_at(TRACE, time).held])
+        assert 0 < len(live) <= len(HUES) or not len(live)
+        assert len(set(hues[live].tolist())) == len(live)
 
 
 def test_an_age_is_counted_in_decades_of_the_time_so_far() -> None:

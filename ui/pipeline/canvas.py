@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
+from PySide6.QtGui import QBrush, QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
 from inspector import units
@@ -24,9 +24,10 @@ from ui.widgets.ruler import ticks
 _MIDDLE = int(Qt.AlignmentFlag.AlignCenter)
 _LEFT = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-_RULER, _STRIP, _HEADER, _ROW, _LEAST = 20, 64, 152, 44, 18
+_RULER, _STRIP, _HEADER, _ROW, _LEAST, _TALLEST = 20, 64, 152, 44, 18, 160
 # A thread seldom has its processor all the time: less than this is not drawn into a cell.
 _LEAST_LOST = 0.05
+_STRIPED_FROM = 5
 
 
 class PipelineCanvas(QWidget):
@@ -79,6 +80,10 @@ class PipelineCanvas(QWidget):
     def _left(self) -> int:
         return self._theme.px(_HEADER)
 
+    @property
+    def _strip(self) -> int:
+        return min(max(self.height() // 5, self._theme.px(_STRIP)), self._theme.px(_TALLEST))
+
     def _words(self) -> str:
         answer = self._answer
         if answer is None:
@@ -97,8 +102,8 @@ class PipelineCanvas(QWidget):
         """Where a stage's row is."""
         px = self._theme.px
         num = max(self._answer.num_stages if self._answer is not None else 1, 1)
-        room = self.height() - px(_RULER) - px(_STRIP) - px(6)
-        height = min(max(room / num, px(_LEAST)), px(_ROW) * 2)
+        room = self.height() - px(_RULER) - self._strip - px(6)
+        height = min(max(room / num, px(_LEAST)), px(_TALLEST))
         return QRectF(self._left, px(_RULER) + stage * height, self.width() - self._left, height - px(3))
 
     def strip_rect(self) -> QRectF:
@@ -106,7 +111,7 @@ class PipelineCanvas(QWidget):
         px = self._theme.px
         num = max(self._answer.num_stages if self._answer is not None else 1, 1)
         top = max(self.row_rect(num - 1).bottom() + px(8), 0)
-        return QRectF(self._left, top, self.width() - self._left - px(4), px(_STRIP) - px(8))
+        return QRectF(self._left, top, self.width() - self._left - px(4), self._strip - px(8))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Ruler, rows, strip."""
@@ -187,11 +192,12 @@ class PipelineCanvas(QWidget):
                 label = f"{micro}" if micro >= 0 else f"{int(pieces.iteration[at])}"
                 colour = QColor(text_on(color_of(hue, self._theme).name()))
             if box.width() >= metrics.horizontalAdvance(label) + px(6):
-                if kind >= 0:
+                striped = kind < 0 and float(pieces.idle[at]) > 0.3
+                if kind >= 0 or striped:
                     # A ground under the words, so that the hatch does not run through them.
                     width = metrics.horizontalAdvance(label) + px(6)
                     plate = QRectF(box.center().x() - width / 2, box.center().y() - px(8), width, px(16))
-                    ground = color_of(IDLE_INKS[kind], self._theme)
+                    ground = color_of(IDLE_INKS[kind] if kind >= 0 else hue, self._theme)
                     painter.fillRect(plate, ground)
                     colour = QColor(text_on(ground.name()))
                 painter.setPen(colour)
@@ -201,10 +207,13 @@ class PipelineCanvas(QWidget):
                 painter.drawLine(box.topRight(), box.bottomRight())
 
     def _contention(self, painter: QPainter, box: QRectF, share: float) -> None:
-        """The upper part of a cell: the share of its time in which its thread had no processor."""
-        if np.isfinite(share) and share >= _LEAST_LOST:
-            part = QRectF(box.left(), box.top(), box.width(), max(box.height() * min(share, 1), 2))
-            fill(painter, part, ink("no processor"), self._theme)
+        """The upper part of a cell, pale and striped: the share of its time in which its thread had no processor."""
+        if np.isfinite(share) and share >= _LEAST_LOST and box.width() >= _STRIPED_FROM:
+            part = QRectF(box.left(), box.top(), box.width(), box.height() * min(share, 1))
+            pale = self._theme.color("surface")
+            pale.setAlpha(150)
+            painter.fillRect(part, pale)
+            painter.fillRect(part, QBrush(color_of(ink("no processor"), self._theme), Qt.BrushStyle.FDiagPattern))
 
     def _shares(self, painter: QPainter, answer: PipelinePicture) -> None:
         """Each column from below: busy, then idle by cause, as parts of the row."""

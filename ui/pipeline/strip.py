@@ -29,7 +29,7 @@ def paint_strip(
     painter.drawText(scale.translated(0, px(4)), _RIGHT, "100 %")
     painter.drawText(scale.translated(0, rect.height() - px(2)), _RIGHT, "0 %")
     line = painter.fontMetrics().height()
-    painter.drawText(QRectF(px(4), rect.top() - px(4), rect.left(), line), _LEFT, "bubbles per iteration")
+    painter.drawText(QRectF(px(4), rect.top() - px(4), rect.left(), line), _LEFT, "bubble share")
     _keys(painter, rect, line, theme)
     painter.save()
     painter.setClipRect(rect)

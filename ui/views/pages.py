@@ -207,8 +207,8 @@ class KvPages(View):
         self.refresh()
 
     def _trace_changed(self) -> None:
-        trace = self.session.trace
-        if self._shown is None or trace is None or trace.generation == 0:
+        trace, shown = self.session.trace, self._shown
+        if trace is None or shown is None or not _goes_on(shown.trace, trace):
             self.scrubber.play(False)
             self._shown, self._asked_curve, self._request = None, None, None
             self.wanted = Wanted(by=self.wanted.by, tree=self.wanted.tree)
@@ -292,6 +292,11 @@ class KvPages(View):
     def _played(self, on: bool) -> None:
         self.play.setChecked(on)
         self.play.setText("Pause" if on else "Play")
+
+
+def _goes_on(before: Trace, now: Trace) -> bool:
+    """Whether one is the other, grown."""
+    return now.generation > before.generation and now.info.paths == before.info.paths
 
 
 def _pages(shown: Moment) -> list[tuple[Cell, ...]]:

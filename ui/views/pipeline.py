@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from inspector import units
 from inspector.analysis.alignment import Alignment, alignment
@@ -22,12 +22,13 @@ from ui.pipeline.canvas import PipelineCanvas
 from ui.questions import Question
 from ui.views.view import Host, Need, State, View
 from ui.widgets.elided import Elided
+from ui.widgets.message import Message
 from ui.widgets.swatches import Entry, Swatches
 
 _MARGIN = 0.1
 _NO_STAGES = (
-    "Only one device and no stages: a pipeline needs two. Open the traces of all ranks together, or record an engine "
-    "with stages (inflight demo can run up to four)."
+    "A pipeline needs two. Open the traces of all ranks together, or record an engine that has stages: "
+    "inflight demo --stages 2"
 )
 
 
@@ -60,6 +61,8 @@ class PipelineView(View):
         self.notes = QLabel()
         self.legend = Swatches(host.theme, "Colours of the pipeline")
         self.canvas = PipelineCanvas(host.theme)
+        self.nothing = Message(host.theme)
+        self._pages = QStackedWidget()
         self.closer = QPushButton("Show one iteration")
         self.closer.setToolTip("Look at the iteration that is selected, else at the one in the middle (double click)")
         self.closer.clicked.connect(self._closer)
@@ -81,12 +84,9 @@ class PipelineView(View):
         self.canvas.set_window(self.session.window, self.session.selection.iteration)
         self.canvas.show_picture(picture)
         self.legend.set_entries(legend(picture))
-        if picture.num_stages < 2:
-            self.bubble.setText("One stage" if picture.num_stages else "No stages")
-            self.against.set_text(_NO_STAGES if not picture.num_stages else "a pipeline of one stage has no bubbles")
-        else:
-            self.bubble.setText(f"Bubbles {100 * figures.bubble:.1f} %")
-            self.against.set_text(*against(figures))
+        self._pages.setCurrentIndex(0 if picture.num_stages > 1 else 1)
+        self.bubble.setText(f"Bubbles {100 * figures.bubble:.1f} %")
+        self.against.set_text(*against(figures))
         self.against.setToolTip(self.against.full)
         said = notes(answer, self.session.trace)
         self.notes.setText(" ".join(said))
@@ -154,13 +154,20 @@ class PipelineView(View):
         head.addWidget(self.bubble)
         head.addWidget(self.against, 1)
         head.addWidget(self.closer)
-        layout = QVBoxLayout(self.content)
+        page = QWidget()
+        layout = QVBoxLayout(page)
         layout.setContentsMargins(px(8), px(8), px(8), px(4))
         layout.setSpacing(px(4))
         layout.addLayout(head)
         layout.addWidget(self.legend)
         layout.addWidget(self.canvas, 1)
         layout.addWidget(self.notes)
+        self.nothing.say("No pipeline to show: there is one device, and no stages were recorded.", _NO_STAGES)
+        self._pages.addWidget(page)
+        self._pages.addWidget(self.nothing)
+        whole = QVBoxLayout(self.content)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(self._pages)
         self.retheme()
 
     def _picked(self, iteration: int | None) -> None:
