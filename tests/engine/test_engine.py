@@ -3,8 +3,11 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from inspector.errors import Usage
 from probes.workloads.engine.engine import Request, Settings
@@ -64,14 +67,17 @@ def _agree(engine: object, iterations: list[Iteration], asked: list[Request]) ->
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_output_is_that_of_the_whole_model_over_the_whole_text(name: str) -> None:
-    engine = tiny.engine(CONFIGURATIONS[name])
-    asked = [engine.add(request) for request in tiny.requests(90)]
+    settings = CONFIGURATIONS[name]
+    short = settings.blocks < 30
+    engine = tiny.engine(settings)
+    # Where pages are short, enough that many are paused.
+    asked = [engine.add(request) for request in tiny.requests(90)[: 90 if short else 40]]
     iterations = tiny.run(engine)
-    assert [request.output for request in asked] == _reference(90)
+    assert [request.output for request in asked] == _reference(90)[: len(asked)]
     _agree(engine, iterations, asked)
     assert iterations[-1].used_blocks == 0
     assert {request.reason for request in asked} == {"stop", "length"}
-    settings, counters = CONFIGURATIONS[name], engine.counters
+    counters = engine.counters
     for iteration in iterations:
         assert iteration.context_requests + iteration.generation_requests <= settings.max_batch_size
         assert iteration.tokens <= settings.max_num_tokens
@@ -80,7 +86,7 @@ def test_output_is_that_of_the_whole_model_over_the_whole_text(name: str) -> Non
     assert (counters.accepted > 0) == (settings.draft != "none")
     assert (counters.reused_blocks > 0) == settings.reuse
     assert (counters.restores > 0) == (settings.host_blocks > 0)
-    assert (counters.pauses >= 20) == ("tight" in name or "host pages" in name), counters.pauses
+    assert (counters.pauses >= 20) == (short and settings.policy == "max_utilization")
 
 
 @pytest.mark.parametrize("draft", ["model", "ngram"])
@@ -142,6 +148,48 @@ def test_everything_may_change_while_it_runs() -> None:
         iterations.append(iteration)
     assert len(iterations) > 6 * len(changes)
     assert [request.output for request in asked] == _reference(60)
+    _agree(engine, iterations, asked)
+
+
+LIVE = st.fixed_dictionaries(
+    {},
+    optional={
+        "max_batch_size": st.integers(1, 12),
+        "max_num_tokens": st.sampled_from([1, 7, 20, 64]),
+        "blocks": st.integers(20, 60),
+        "policy": st.sampled_from(["max_utilization", "guaranteed_no_evict"]),
+        "draft": st.sampled_from(["none", "model", "ngram"]),
+        "draft_len": st.integers(1, 7),
+    },
+)
+
+
+@hypothesis.settings(max_examples=12, deadline=None)
+@hypothesis.given(
+    LIVE, st.sampled_from([0, 3, 30]), st.sampled_from(["inflight", "static"]), st.booleans(), st.lists(LIVE), st.data()
+)
+def test_whatever_changes_whenever(
+    first: dict[str, Any], host: int, batching: str, reuse: bool, changes: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    settings = replace(WIDE, host_blocks=host, batching=batching, reuse=reuse, **{"blocks": 40, **first})
+    engine = tiny.engine(settings)
+    asked = tiny.requests(90)[:20]
+    queue, iterations = list(asked), []
+    cancelled = data.draw(st.sets(st.sampled_from(asked), max_size=3))
+    while queue or engine.requests:
+        for request in queue[:2]:
+            engine.add(request)
+        del queue[:2]
+        if changes and len(iterations) % 7 == 6:
+            engine.change(**changes.pop())
+        if (iteration := engine.step()) is not None:
+            iterations.append(iteration)
+        for request in cancelled:
+            if request.reason is None and len(request.output) > 2:
+                engine.cancel(request)
+    iterations += tiny.run(engine)
+    for request, output in zip(asked, _reference(90), strict=False):
+        assert request.output == (output[: len(request.output)] if request.reason == "cancelled" else output)
     _agree(engine, iterations, asked)
 
 
@@ -245,6 +293,20 @@ def test_pages_made_without_a_draft_model_are_not_reused_with_one() -> None:
         tiny.run(engine)
         reused.append(request.reused_tokens)
     assert reused == [0, 0, 12, 12]
+
+
+def test_pages_that_the_draft_model_has_not_filled_are_not_reused() -> None:
+    # A target that drafts for itself is always right, unless its cache has a hole where all drafts were accepted.
+    settings = replace(WIDE, draft="model", tokens_per_block=1, blocks=500)
+    engine = tiny.Engine(settings, *(LocalRunner(tiny.target(), 500, 1) for _ in range(2)))
+    prompt: tuple[int, ...] = (5, 9, 20)
+    for turn in range(4):
+        request = engine.add(Request(prompt, 15, end=None))
+        tiny.run(engine)
+        assert (request.reused_tokens > 0) == (turn > 0)
+        assert request.output == tiny.dense([request])[0]
+        prompt = (*prompt, *request.output, turn)
+    assert engine.counters.accepted == engine.counters.drafted > 0
 
 
 def test_acceptance_counts_before_an_end_cuts_and_output_after() -> None:
