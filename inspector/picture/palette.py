@@ -87,7 +87,7 @@ _OTHERS: tuple[Ink, ...] = (
     Ink("memory write", "#EE7733", "#F59A55", "diagonals"),
     # KV pages: what nobody holds is quiet, what is held has a hue.
     Ink("page in use", "#4477AA", "#5B92CC"),
-    Ink("shared page", "#AA3377", "#C9559A", "dots"),
+    Ink("shared page", "#39424E", "#D5DAE0", "dots"),
     Ink("cached page", "#AFC3CF", "#4D616E", "diagonals"),
     Ink("free page", "#E6E9ED", "#2E3339"),
     Ink("host page", "#CCBB44", "#B3A53E", "lines"),

@@ -202,7 +202,7 @@ class PipelineCanvas(QWidget):
                     colour = QColor(text_on(ground.name()))
                 painter.setPen(colour)
                 painter.drawText(box, _MIDDLE, label)
-            if kind < 0 and box.width() > 4:
+            if box.width() > 4:
                 painter.setPen(self._theme.color("surface"))
                 painter.drawLine(box.topRight(), box.bottomRight())
 
@@ -211,7 +211,7 @@ class PipelineCanvas(QWidget):
         if np.isfinite(share) and share >= _LEAST_LOST and box.width() >= _STRIPED_FROM:
             part = QRectF(box.left(), box.top(), box.width(), box.height() * min(share, 1))
             pale = self._theme.color("surface")
-            pale.setAlpha(150)
+            pale.setAlpha(115)
             painter.fillRect(part, pale)
             painter.fillRect(part, QBrush(color_of(ink("no processor"), self._theme), Qt.BrushStyle.FDiagPattern))
 

@@ -1,0 +1,181 @@
+"""The pipeline view, as a user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from inspector.analysis.pipeline import IDLE, Pipeline, pipeline_figures
+from inspector.trace.selection import Selection, Window
+from inspector.trace.trace import Trace
+from tests.engine_traces import Setup, engine_trace
+from tests.picture.test_pipeline import ranks
+from tests.ui.user import User
+from ui.export import write_png, write_svg
+from ui.views.pipeline import PipelineView, notes
+from ui.views.view import State
+
+
+@pytest.fixture(scope="module")
+def engine() -> Trace:
+    return engine_trace(Setup(seed=2, stages=3, micro_batches=4))
+
+
+def open_pipeline(user: User, trace: Trace) -> PipelineView:
+    user.session.set_trace(trace)
+    user.window.show_view("pipeline")
+    QApplication.processEvents()
+    view = user.window.views["pipeline"]
+    assert isinstance(view, PipelineView)
+    return view
+
+
+def place_of(view: PipelineView, stage: int, time: int) -> QPoint:
+    row = view.canvas.row_rect(stage)
+    return QPoint(round(view.canvas._x(time)), round(row.center().y()))
+
+
+def test_one_device_is_no_pipeline_and_says_how_to_get_one(user: User) -> None:
+    view = open_pipeline(user, engine_trace(Setup()))
+    assert user.sees("No pipeline to show")
+    assert not view.canvas.isVisible()
+
+
+def test_it_says_the_share_of_bubbles_and_what_it_should_be(user: User, engine: Trace) -> None:
+    view = open_pipeline(user, engine)
+    figures = pipeline_figures(engine.index(Pipeline), Window(0, engine.end_ns))
+    assert user.sees(f"Bubbles {100 * figures.bubble:.1f} %")
+    assert f"Equal stages would have {100 * figures.ideal:.1f} %" in view.against.full
+    assert f"{100 * figures.unequal:.1f} %" in view.against.full
+    causes = [IDLE[cause] for cause in np.flatnonzero(figures.idle_ns.sum(axis=0))]
+    assert all(cause in view.legend.accessibleDescription() for cause in causes)
+    assert f"no processor {100 * figures.contention:.1f} % of busy" in view.legend.accessibleDescription()
+    assert view.canvas.accessibleDescription().startswith("stage 0 busy")
+
+
+def test_figures_are_those_of_what_is_in_view(user: User, engine: Trace) -> None:
+    view = open_pipeline(user, engine)
+    window = Window(engine.end_ns // 2, engine.end_ns // 2 + engine.end_ns // 8)
+    user.session.look(window)
+    figures = pipeline_figures(engine.index(Pipeline), window)
+    assert user.sees(f"Bubbles {100 * figures.bubble:.1f} %")
+    assert view.canvas._answer is not None
+    assert view.canvas._answer.window == window
+
+
+def test_what_stands_under_the_pointer_is_told(user: User, engine: Trace) -> None:
+    view = open_pipeline(user, engine)
+    spans, slices = engine.index(Pipeline).spans, engine.index(Pipeline).slices
+    user.session.look(Window(int(spans.start[20]), int(spans.end[21])))
+    cells = engine["stage_work"]
+    at = int(np.flatnonzero(cells["iteration"] == spans.iteration[20])[1])
+    middle = int(cells["start"][at] + cells["end"][at]) // 2
+    lines = dict(view.canvas.hint(place_of(view, int(cells["stage"][at]), middle)))
+    assert lines[""] == f"stage {cells['stage'][at]}, micro-batch {cells['micro_batch'][at]}"
+    assert f"{int(cells['end'][at] - cells['start'][at]):,} ns" in lines["duration"]
+    assert "no processor" in lines
+    gap = int(np.flatnonzero(slices.iteration == spans.iteration[20])[0])
+    middle = int(slices.start[gap] + slices.end[gap]) // 2
+    lines = dict(view.canvas.hint(place_of(view, int(slices.stage[gap]), middle)))
+    assert lines[""] == f"stage {int(slices.stage[gap])} idle: {IDLE[int(slices.cause[gap])]}"
+    strip = QPoint(round(view.canvas._x(int(spans.start[20]) + 1)), round(view.canvas.strip_rect().center().y()))
+    lines = dict(view.canvas.hint(strip))
+    assert lines[""] == f"iteration {int(spans.iteration[20]):,}"
+    assert {"bubbles", "equal stages", "stages as unequal as these"} <= set(lines)
+
+
+def test_a_click_selects_the_iteration_and_a_double_click_looks_at_it(user: User, engine: Trace) -> None:
+    view = open_pipeline(user, engine)
+    spans = engine.index(Pipeline).spans
+    user.session.look(Window(int(spans.start[20]), int(spans.end[24])))
+    place = place_of(view, 1, (int(spans.start[22]) + int(spans.end[22])) // 2)
+    QTest.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=place)
+    assert user.session.selection.iteration == int(spans.iteration[22])
+    QTest.mouseDClick(view.canvas, Qt.MouseButton.LeftButton, pos=place)
+    window = user.session.window
+    assert window.start <= int(spans.start[22]) < int(spans.end[22]) <= window.end
+    assert window.length < 2 * int(spans.end[22] - spans.start[22])
+    view.canvas.setFocus()
+    user.press("Right")
+    assert user.session.selection.iteration == int(spans.iteration[23])
+    assert user.session.window.start <= int(spans.start[23]) < user.session.window.end
+    user.press("Left")
+    user.press("Left")
+    assert user.session.selection.iteration == int(spans.iteration[21])
+
+
+def test_time_is_zoomed_and_panned(user: User, engine: Trace) -> None:
+    view = open_pipeline(user, engine)
+    before = user.session.window
+    place = QPointF(place_of(view, 0, before.length // 2))
+    wheel = QWheelEvent(
+        place, place, QPoint(), QPoint(0, 240), Qt.MouseButton.NoButton, Qt.KeyboardModifier.ControlModifier,
+        Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(view.canvas, wheel)
+    zoomed = user.session.window
+    assert zoomed.length < before.length
+    start, end = place_of(view, 0, zoomed.start + zoomed.length // 2), place_of(view, 0, zoomed.start)
+    QTest.mousePress(view.canvas, Qt.MouseButton.LeftButton, pos=start)
+    QTest.mouseMove(view.canvas, end)
+    QTest.mouseRelease(view.canvas, Qt.MouseButton.LeftButton, pos=end)
+    assert user.session.window.start > zoomed.start
+    assert user.session.window.length == zoomed.length
+
+
+def test_many_cells_become_shares_and_one_iteration_is_a_click_away(
+    user: User, engine: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inspector.picture.pipeline.MOST_DRAWN", 200)
+    view = open_pipeline(user, engine)
+    assert view.canvas._answer is not None
+    assert view.canvas._answer.pieces is None
+    user.click("Show one iteration")
+    assert view.canvas._answer.pieces is not None
+    assert user.session.selection.iteration is not None
+
+
+def test_devices_for_stages_and_the_alignment_error_are_said(user: User) -> None:
+    trace = ranks(40_000, [0, 1, -1, 2, 0, 0])
+    view = open_pipeline(user, trace)
+    assert view._answer is not None
+    said = " ".join(notes(view._answer, trace))
+    assert "Devices stand for stages" in said
+    assert "leaves collectives 40.0 µs" in said
+    assert said == view.notes.text()
+    assert "micro-batches are not known" in view.against.full
+
+
+def test_numbers_and_pictures_can_be_had(user: User, engine: Trace, tmp_path: Path) -> None:
+    view = open_pipeline(user, engine)
+    rows = view.rows_for_copy()
+    assert rows is not None
+    found = list(rows.rows)
+    spans = engine.index(Pipeline).spans
+    assert [row[0] for row in found] == spans.iteration.tolist()
+    assert [row[6] for row in found] == pytest.approx(spans.bubble(3))
+    write_png(tmp_path / "pipeline.png", view.picture())
+    write_svg(tmp_path / "pipeline.svg", view.picture(), view.TITLE)
+    assert (tmp_path / "pipeline.png").stat().st_size > 2000
+    assert "<svg" in (tmp_path / "pipeline.svg").read_text()
+
+
+def test_it_lives_through_themes_sizes_and_selections(user: User, engine: Trace) -> None:
+    view = open_pipeline(user, engine)
+    user.window.theme.toggle()
+    user.window.theme.toggle_presenter()
+    QApplication.processEvents()
+    assert view.state is State.ANSWER
+    assert view.minimumSizeHint().width() <= 1366
+    user.session.select(Selection(iteration=int(engine.index(Pipeline).spans.iteration[3])))
+    view.picture().grab()
+    # With 3 stages on 2 cores at most two thirds can be busy.
+    object.__setattr__(engine.info, "details", {"cores": "2"})
+    assert view._answer is not None
+    assert any("at most 67 % can be busy" in each for each in notes(view._answer, engine))
