@@ -189,7 +189,7 @@ class _Run:
         self._samples.flush()
 
     def _sample(self, now: int) -> None:
-        for reading in self._host.sample(now, {self._workload.pid, *self._ringed()}):
+        for reading in self._host.sample(now, {self._workload.pid, *self._recording.pids}):
             self._samples.counter(now, reading.series, reading.unit, reading.value, pid=reading.pid)
         for pid in self._host.pids:
             self._unnamed.setdefault(pid, (now + _NAME_NS, self._host.name(pid)))
@@ -197,15 +197,11 @@ class _Run:
 
     def _name_processes(self, now: int) -> None:
         """The ring of a process tells what it is; one without is called as the system calls it."""
-        ringed = self._ringed()
         for pid, (since, name) in self._unnamed.items():
             if name and now >= since:
                 self._unnamed[pid] = (since, "")
-                if pid not in ringed:
+                if pid not in self._recording.pids:
                     self._samples.process(pid, name)
-
-    def _ringed(self) -> set[int]:
-        return {drain.ring.pid for drain in self._recording.drains.values()}
 
     def _close(self) -> None:
         recording = self._recording

@@ -55,8 +55,12 @@ class Recording:
             raise InspectorError(
                 f"cannot record into {path}", error.strerror or str(error), "choose a folder that may be written"
             ) from error
-        self.drains: dict[str, Drain] = {}
-        self.streams: list[Streams] = []
+        self.pids: set[int] = set()
+        """Processes that have or had a ring."""
+        # By file name those that may still be written to; the streams of the others, and of those without a ring.
+        self._drains: dict[str, Drain] = {}
+        self._ended: set[str] = set()
+        self._streams: list[Streams] = []
         self.quality = Quality()
         """What the recorder itself has to say."""
         self._told_ns = self.start_ns
@@ -69,7 +73,7 @@ class Recording:
     def add_streams(self, producer: str) -> Streams:
         """Streams of a producer that has no ring."""
         streams = Streams(self.path, producer)
-        self.streams.append(streams)
+        self._streams.append(streams)
         return streams
 
     def tell_probe(self, name: str, settings: dict[str, str]) -> None:
@@ -78,15 +82,23 @@ class Recording:
 
     def drain(self) -> None:
         """Find new rings, empty all of them, and once a second tell the header what was lost. Raises OSError."""
-        for name in sorted(os.listdir(self.path)):
-            if name.endswith(RING_SUFFIX) and name not in self.drains:
-                try:
-                    self.drains[name] = Drain(self.path / name)
-                except Unreadable:
-                    # Its producer is about to write the head. One that stays so is told of at the end.
-                    continue
-        for drain in self.drains.values():
-            self._drain(drain)
+        for name in self._new_rings():
+            try:
+                drain = Drain(self.path / name)
+            except Unreadable:
+                # Its producer is about to write the head. One that stays so is told of at the end.
+                continue
+            self._drains[name] = drain
+            self.pids.add(drain.ring.pid)
+        for name, drain in list(self._drains.items()):
+            drain.drain()
+            if drain.ended:
+                # A workload of many short processes would take up all files that may be open.
+                _add(self.quality, drain.quality())
+                self._streams.append(drain.streams)
+                self._ended.add(name)
+                del self._drains[name]
+                drain.close()
         now = time.monotonic_ns()
         if now - self._told_ns >= _SECOND:
             self._told_ns = now
@@ -95,14 +107,11 @@ class Recording:
     def tell(self) -> None:
         """Write the header if it has changed. Raises OSError."""
         quality = Quality(list(self.quality.notes))
-        for drain in self.drains.values():
-            for note in drain.rows.quality.notes:
-                quality.add(note.code, note.text, note.count, note.first)
-            for table, lost in self._lost(drain).items():
-                quality.add("profiler-loss", f"{table}: dropped by the workload, whose ring was full", lost)
+        for drain in self._drains.values():
+            _add(quality, drain.quality())
         now = msgspec.structs.replace(
             self.header,
-            producers=sorted([drain.streams.producer for drain in self.drains.values()] + self._others()),
+            producers=sorted(streams.producer for streams in self._all_streams()),
             quality=[Said(note.code, note.count, note.text, note.first) for note in quality.notes],
         )
         self.header = now
@@ -113,9 +122,8 @@ class Recording:
     def finish(self) -> None:
         """Take what is left, end the streams, and note the end on both clocks. Raises OSError."""
         self.drain()
-        for name in sorted(os.listdir(self.path)):
-            if name.endswith(RING_SUFFIX) and name not in self.drains:
-                self.quality.add("invalid", "rings that could not be read", first=name)
+        for name in self._new_rings():
+            self.quality.add("invalid", "rings that could not be read", first=name)
         self.header = msgspec.structs.replace(self.header, clock=[*self.header.clock, anchor()])
         self.tell()
         self.close_streams()
@@ -123,7 +131,7 @@ class Recording:
     def close_streams(self) -> None:
         """End the streams and let go of the rings, which stay. Raises OSError."""
         failed: OSError | None = None
-        everything: list[Drain | Streams] = [*self.drains.values(), *self.streams]
+        everything: list[Drain | Streams] = [*self._drains.values(), *self._streams]
         for each in everything:
             try:
                 each.close()
@@ -143,10 +151,6 @@ class Recording:
         self.leave()
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def rows(self, table: str) -> int:
-        """Rows of a table written so far."""
-        return sum(streams.rows.get(table, 0) for streams in self._all_streams())
-
     def num_records(self) -> int:
         """Rows written so far, of all tables."""
         return sum(sum(streams.rows.values()) for streams in self._all_streams())
@@ -155,26 +159,17 @@ class Recording:
         """Rows that workloads dropped, and those that had to be left out."""
         return sum(said.count for said in self.header.quality if said.code in ("profiler-loss", "invalid"))
 
-    def _drain(self, drain: Drain) -> None:
-        if drain.ended:
-            return
-        try:
-            drain.drain()
-        except Unreadable as error:
-            drain.ended = True
-            drain.rows.quality.add("invalid", f"a ring that could not be read any more: {error.why}")
-
-    def _lost(self, drain: Drain) -> dict[str, int]:
-        try:
-            return drain.ring.lost()
-        except Unreadable:
-            return {}
+    def _new_rings(self) -> list[str]:
+        names = sorted(name for name in os.listdir(self.path) if name.endswith(RING_SUFFIX))
+        return [name for name in names if name not in self._drains and name not in self._ended]
 
     def _all_streams(self) -> list[Streams]:
-        return [*(drain.streams for drain in self.drains.values()), *self.streams]
+        return [*(drain.streams for drain in self._drains.values()), *self._streams]
 
-    def _others(self) -> list[str]:
-        return [streams.producer for streams in self.streams]
+
+def _add(quality: Quality, more: Quality) -> None:
+    for note in more.notes:
+        quality.add(note.code, note.text, note.count, note.first)
 
 
 def anchor() -> Anchor:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from inspector.errors import Unreadable
 from inspector.trace.arrow import StreamWriter
+from inspector.trace.quality import Quality
 from inspector.trace.ring import Ring
 from inspector.trace.ring_rows import Columns, RingRows
 
@@ -58,24 +61,40 @@ class Drain:
         self.rows = RingRows(self.ring.pid)
         self.streams = Streams(path.parent, path.name[: -len(path.suffix)])
         self.ended = False
-        """The ring cannot be read any more."""
+        """Nothing more will come of it: its producer has closed it, or it cannot be read."""
 
     def drain(self) -> None:
         """Write what stands in the ring to the streams, and only then give the room back.
 
-        Whenever this is broken off, each frame stands in the ring or, as its stream says, in the stream. Raises
-        OSError when the disk does not take it, Unreadable when the ring cannot be read any more.
+        Whenever this is broken off, each frame stands in the ring or, as its stream says, in the stream. Raises OSError
+        when the disk does not take it.
         """
-        taken = self.ring.take()
-        if taken.upto > taken.since:
-            texts, tables = self.rows.resolve(taken)
-            self.streams.append(texts, tables, taken.upto)
-            self.ring.release(taken.upto)
-        if taken.damage:
-            # There is no telling where the next frame would begin, so all that is written by now is given up.
-            self.rows.quality.add(
-                "invalid", f"bytes of a ring that could not be read: {taken.damage}", self.ring.skip()
-            )
+        try:
+            # Asked first, so that what is written before it is closed is taken.
+            closed = self.ring.counts().closed
+            taken = self.ring.take()
+            if taken.upto > taken.since:
+                texts, tables = self.rows.resolve(taken)
+                self.streams.append(texts, tables, taken.upto)
+                self.ring.release(taken.upto)
+            if taken.damage:
+                # There is no telling where the next frame would begin, so all that is written by now is given up.
+                text = f"bytes of a ring that could not be read: {taken.damage}"
+                self.rows.quality.add("invalid", text, self.ring.skip())
+            if closed:
+                self.ring.empty()
+                self.ended = True
+        except Unreadable as error:
+            self.ended = True
+            self.rows.quality.add("invalid", f"rings that could not be read any more: {error.why}")
+
+    def quality(self) -> Quality:
+        """What its producer dropped so far, and what had to be left out here."""
+        found = Quality(list(self.rows.quality.notes))
+        with suppress(Unreadable):
+            for table, count in self.ring.lost().items():
+                found.add("profiler-loss", f"{table}: dropped by the workload, whose ring was full", count)
+        return found
 
     def close(self) -> None:
         """Let go of the ring and end the streams. Raises OSError."""

@@ -14,6 +14,7 @@ from inspector.trace import arrow
 from inspector.trace.arrow_reader import read_columns
 from inspector.trace.ring import Ring
 from probes.inprocess.producer import Producer
+from probes.recording import Recording
 from probes.streams import Drain
 from tests.probes.recorded import Rows, contents
 
@@ -189,3 +190,28 @@ def test_a_damaged_ring_costs_what_is_damaged_and_says_so(tmp_path: Path) -> Non
     rows = contents(tmp_path, drain.streams.producer)
     assert [key for (key,), *_ in rows["iterations"]] == ["0", "2"]
     assert drain.rows.quality.count("invalid") > 0
+
+
+def test_a_ring_that_is_done_with_takes_no_room_and_no_file(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "a.inflight", ["toy"], {})
+    rings: list[Path] = []
+    for number in range(3):
+        producer = Producer(str(recording.path), f"toy{number}", 1 << 20)
+        (path,) = [path for path in recording.path.glob("*.ring") if path not in rings]
+        rings.append(path)
+        say(producer, number)
+        recording.drain()
+        open_files = len(os.listdir("/proc/self/fd"))
+        before = path.stat().st_blocks
+        say(producer, number + 10)
+        producer.close()
+        recording.drain()
+        assert len(os.listdir("/proc/self/fd")) < open_files
+        assert path.stat().st_size > 1 << 20
+        # Some file systems cannot give room back; none takes more.
+        assert path.stat().st_blocks <= before
+        rows = contents(recording.path, path.stem)
+        assert {key for (key,), *_ in rows["iterations"]} == {str(number), str(number + 10)}
+    recording.finish()
+    assert recording.header.producers == sorted(path.stem for path in rings)
+    recording.leave()
