@@ -29,7 +29,8 @@ SKIPPED = len(PHASES)
 class Runs:
     """Stretches of equal phase, in no order: a request (row), its ordinals [first, last), a phase or SKIPPED.
 
-    A pause that has not ended reaches only over the iteration in which it began.
+    A pause that has not ended reaches only over the iteration in which it began. A request that was paused and taken
+    up again in one iteration has two runs there.
     """
 
     request: Rows
@@ -185,8 +186,8 @@ def _joined(old: Runs, request: Rows, number: Rows, phase: npt.NDArray[np.int8])
     request = np.r_[piece.request, request]
     first, end = np.r_[piece.first, number], np.r_[piece.last, number + np.int32(1)]
     phase = np.r_[piece.phase, phase]
-    # A pause in the iteration in which a request had worked still comes after the work.
-    order = np.lexsort((phase == PAUSED, first, request))
+    # Stable: a pause and work in one iteration stay in the order in which the engine told them.
+    order = np.lexsort((first, request))
     request, first, end, phase = request[order], first[order], end[order], phase[order]
     same = np.r_[False, request[1:] == request[:-1]]
     reach = np.r_[np.int32(0), end[:-1]]

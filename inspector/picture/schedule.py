@@ -47,8 +47,8 @@ CELL_INKS: tuple[int, ...] = tuple(
 """Ink of each code: phases, then SKIPPED, ROOM (for more tokens), PADDING."""
 # What is rare is painted last, so that it is seen however narrow.
 _ORDER = (SKIPPED, QUEUED, GENERATION, CONTEXT, PAUSED)
-NEAR_PX = 4
-"""From this width of an iteration on cells are drawn one by one."""
+NEAR_PX, APART_PX = 4, 6
+"""From the first width of an iteration on cells are drawn one by one, from the second on apart from each other."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def _cells(trace: Trace, axis: Axis, steps: Steps | None, lives: Lives, rows: Ro
         _paint(cells, axis, place[rows], middle, lives.last[rows], GENERATION)
         return cells
     first, last = axis.inside()
-    near = (last - first) * NEAR_PX <= axis.span.width
+    near = axis.px_each >= NEAR_PX
     runs = steps.runs
     inside = (place[runs.request] >= 0) & (runs.first < max(last, first + 1)) & (runs.last >= first)
     mine = runs.take(np.flatnonzero(inside))
@@ -232,7 +232,8 @@ def _near(
     at = at[trace["iterations"]["process"][iteration[at]] == axis.batches.process]
     ordinal, row = steps.ordinal[iteration[at]], place[request[at]]
     left, right = axis.span.pixels(axis.left(ordinal)), axis.span.pixels(axis.right(ordinal))
-    apart = (axis.span.width >= 6 * (seen[1] - seen[0])) & (right - left > 3)
+    apart = (axis.px_each >= APART_PX) & (right - left > 3)
+    _fill(cells, row, left, right, NOTHING)
     right = np.maximum(right - apart, left + 1)
     context = phase[at] == CONTEXT
     _fill(cells, row[context], left[context], right[context], CONTEXT)
@@ -242,9 +243,16 @@ def _near(
     share = np.where(emitted < 0, 1, emitted / fullest)
     begin = axis.left(ordinal[bar])
     length = axis.right(ordinal[bar]) - begin
-    full = np.round(length / axis.span.per_px * share).astype(np.int64)
-    stop = np.minimum(axis.span.pixels(begin) + np.maximum(full, 1), right[bar])
+    full = np.maximum(np.round(length / axis.span.per_px * share), 1)
+    stop = np.minimum(axis.span.pixels(begin + full * axis.span.per_px), right[bar])
     _fill(cells, row[bar], left[bar], np.where(emitted == 0, left[bar], stop), GENERATION)
+    # Paused and taken up again at once: the cell of the work keeps a mark of it.
+    both = request.astype(np.int64) << 32 | iteration
+    pause = np.flatnonzero((place[request] >= 0) & (phase == PAUSED))
+    pause = pause[np.isin(both[pause], both[at])]
+    ordinal = steps.ordinal[iteration[pause]]
+    left, right = axis.span.pixels(axis.left(ordinal)), axis.span.pixels(axis.right(ordinal))
+    _fill(cells, place[request[pause]], left, left + np.maximum((right - left) // 6, 2), PAUSED)
 
 
 def _static(axis: Axis, model: StaticBatching, lives: Lives, rows: Rows, size: int) -> Codes:

@@ -41,9 +41,8 @@ class Span:
         return self.low + x * self.per_px
 
     def pixels(self, places: npt.NDArray[np.generic]) -> Int:
-        """Pixels of places, whole numbers, cut to -1..width."""
-        scaled = np.floor((places.astype(np.float64) - self.low) / self.per_px + 1e-9)
-        return np.clip(scaled, -1, self.width).astype(np.int64)
+        """Pixels of places, whole numbers, in view or not."""
+        return np.floor((places.astype(np.float64) - self.low) / self.per_px + 1e-7).astype(np.int64)
 
     def zoomed(self, factor: float, x: float) -> Span:
         """After zooming so that what is at pixel `x` stays there; `factor` < 1 zooms in."""
@@ -95,6 +94,14 @@ class Axis:
             return first, max(int(np.searchsorted(batches.start, span.high)), first)
         first = min(max(int(np.floor(span.low)), 0), len(batches))
         return first, max(min(int(np.ceil(span.high)), len(batches)), first)
+
+    @property
+    def px_each(self) -> float:
+        """Pixels of an iteration; with time across the mean of those in view."""
+        if not self.span.by_time:
+            return 1 / self.span.per_px
+        first, last = self.inside()
+        return self.span.width / max(last - first, 1)
 
     def ordinal_at(self, x: float) -> int:
         """Ordinal of the iteration at pixel `x`; -1 where there is none."""
