@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QDialog, QFileDialog, QMessageBox
 
 from inspector.errors import InspectorError, Unreadable
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ui.window import MainWindow
 
 _MOST_REMEMBERED = 12
+_SHARE = 0.42
 
 
 class Desk(QObject):
@@ -141,7 +142,14 @@ class Desk(QObject):
         self._next = self._save_to = None
         self._window.load_views()
         self.child.start(wanted)
-        self._window.show_view("run")
+        self._show()
+
+    def _show(self) -> None:
+        window, dock = self._window, self._window.docks.find("run")
+        window.show_view("run")
+        if dock is not None and self._session.trace is None:
+            # Below the start page nobody has given it a height yet.
+            window.resizeDocks([dock], [round(window.height() * _SHARE)], Qt.Orientation.Vertical)
 
     def _settled(self, what: str) -> bool:
         """Ask what is to become of the run that goes on; False when nothing is to change."""
@@ -165,7 +173,7 @@ class Desk(QObject):
         return False
 
     def _follow(self, folder: str) -> None:
-        self._window.show_view("run")
+        self._show()
         follow: Callable[[str], None] | None = getattr(self._session, "follow", None)
         if follow is not None:
             follow(folder)

@@ -61,6 +61,9 @@ class _Dialog(QDialog):
         layout.setContentsMargins(*[theme.px(3 * GRID)] * 4)
         layout.setSpacing(theme.px(2 * GRID))
         layout.addLayout(self.form)
+        self.notes = QVBoxLayout()
+        self.notes.setSpacing(theme.px(GRID))
+        layout.addLayout(self.notes)
         layout.addWidget(self._wrong)
         layout.addStretch(1)
         layout.addWidget(buttons)
@@ -115,13 +118,13 @@ class LaunchDialog(_Dialog):
         browse.setAutoDefault(False)
         browse.clicked.connect(self._browse)
         beside = QHBoxLayout()
+        beside.setSpacing(theme.px(GRID))
         beside.addWidget(self.folder, 1)
         beside.addWidget(browse)
         self.form.addRow("Command line", self.line)
         self.form.addRow("Working folder", beside)
         self.form.addRow("Recording", self.name)
-        self.form.addRow(
-            "",
+        self.notes.addWidget(
             self._note(
                 "Split into words as a shell would; nothing is expanded. The command runs as you, with the probes "
                 "named in its environment."
@@ -159,9 +162,8 @@ class AttachDialog(_Dialog):
         self.target = self._line("Address or process", history, "http://localhost:8000, or a process number")
         self.form.addRow("Address or process", self.target)
         self.form.addRow("Recording", self.name)
-        self.form.addRow("", self._note(_TAKES, "doubt"))
-        self.form.addRow(
-            "",
+        self.notes.addWidget(self._note(_TAKES, "doubt"))
+        self.notes.addWidget(
             self._note(
                 "Only what the server tells over HTTP is seen: iterations, requests, cached prefixes and memory, "
                 "no kernels. A process is looked up by the port that it listens at."

@@ -102,6 +102,8 @@ class Field(QObject):
         spin.setGroupSeparatorShown(True)
         if option.unit:
             spin.setSuffix(f" {option.unit}")
+        # The style sheet does not reach the text of a spin box.
+        spin.lineEdit().setTextMargins(spin.fontMetrics().averageCharWidth() * 5 // 6, 0, 0, 0)
         return self._still(spin)
 
     def _still(self, widget: QWidget) -> QWidget:

@@ -18,13 +18,16 @@ _COLUMN = 304
 
 
 class Form(QScrollArea):
-    """Groups of fields, in as many columns as there is room for. `changed(name, value)` for each right value."""
+    """Groups of fields, in as many columns as there is room for; without `heads` all in one column.
+
+    `changed(name, value)` for each right value.
+    """
 
     changed = Signal(str, object)
 
-    def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+    def __init__(self, theme: Theme, name: str, heads: bool = True) -> None:
+        super().__init__()
+        self._theme, self._heads = theme, heads
         self._options: tuple[Option, ...] = ()
         self._fields: dict[str, Field] = {}
         self.setAccessibleName(name)
@@ -43,7 +46,7 @@ class Form(QScrollArea):
         for option in options:
             field = Field(option, values.get(option.name, option.default), partial(self._said, option), page)
             self._fields[option.name] = field
-            groups.setdefault(option.group, []).append((option.label, field.widget))
+            groups.setdefault(option.group if self._heads else "", []).append((option.label, field.widget))
         page.set_groups(groups)
         self._page = page
         self.setWidget(page)
@@ -93,19 +96,21 @@ class _Page(QWidget):
             layout = QVBoxLayout(box)
             layout.setContentsMargins(0, 0, 0, 0)
             layout.setSpacing(px(GRID // 2))
-            head = QLabel(title)
-            head.setFont(self._theme.font("strong"))
-            layout.addWidget(head)
+            if title:
+                head = QLabel(title)
+                head.setFont(self._theme.font("strong"))
+                layout.addWidget(head)
             form = QFormLayout()
             form.setHorizontalSpacing(px(GRID))
             form.setVerticalSpacing(px(GRID // 2))
-            form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+            form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
             form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
             for text, field in fields:
                 label = QLabel(text)
                 label.setObjectName("muted")
                 label.setToolTip(field.toolTip())
-                label.setFixedWidth(px(128))
+                label.setFixedWidth(px(120))
+                label.setMinimumHeight(field.sizeHint().height())
                 form.addRow(label, field)
             layout.addLayout(form)
             box.show()

@@ -56,7 +56,8 @@ class Launch:
             return "Built-in engine"
         if self.kind == "attach":
             return f"Attached to {self.own[self.own.index('attach') + 1]}"
-        return shlex.join(self.argv[len(self.own) + 1 :] or self.argv)
+        # On one line, however many the command has.
+        return " ".join(shlex.join(self.argv[len(self.own) + 1 :] or self.argv).split())
 
 
 def from_argv(argv: Sequence[str]) -> Launch:

@@ -38,7 +38,7 @@ class Output(QWidget):
         head.addStretch(1)
         head.addWidget(self._note)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setContentsMargins(2 * GRID, 0, 2 * GRID, 0)
         layout.setSpacing(GRID // 2)
         layout.addLayout(head)
         layout.addWidget(self.text, 1)

@@ -24,6 +24,8 @@ from ui.widgets.table import TableView
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
 
+_ABOUT = "A small language model with in-flight batching and a paged KV cache, run on this machine and recorded."
+_ABOUT_SHORT = "A small language model, run on this machine and recorded."
 _COLOURS = {RunState.RUNNING: "accent", RunState.FAILED: "wrong", RunState.PAUSED: "doubt"}
 
 
@@ -79,14 +81,20 @@ class Run(View):
 
     def retheme(self) -> None:
         """Type and colours anew."""
-        for label in (self._title, self._choice_title, self._knobs_title, self._probes_title):
+        for label in (self._choice_title, self._knobs_title, self._probes_title):
             label.setFont(self.theme.font("strong"))
+        self._title.retheme()
         self.output.retheme()
         self.probes.retheme()
         if self._options:
             self.form.set_options(self._options, self.form.values())
             self._show_knobs()
         self._changed()
+
+    def take_focus(self) -> None:
+        """To the button that starts; of a run to its output, where no key does harm."""
+        target = self._start if self._pages.currentIndex() == 0 else self.output.text
+        target.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def refresh(self) -> None:
         """Ask for the engine's options too, once they can be seen."""
@@ -111,12 +119,11 @@ class Run(View):
 
     def _make_choice(self) -> QWidget:
         page = QWidget()
-        self._choice_title = QLabel("Built-in engine")
-        self._choice_note = QLabel(
-            "A small language model with in-flight batching and a paged KV cache, run on this machine and recorded."
-        )
+        self._choice_title = self._heading("Built-in engine")
+        self._choice_note = Elided(self.theme)
+        self._choice_note.set_text(_ABOUT, _ABOUT_SHORT)
         self._choice_note.setObjectName("muted")
-        start = self._button("Start", "Start the built-in engine", self._start_demo, "primary")
+        self._start = self._button("Start", "Start the built-in engine", self._start_demo, "primary")
         reset = self._button("Defaults", "Back to the engine's defaults", self._reset)
         launch = self._button(
             "Launch a command…", "Record any command (Ctrl+L)", lambda: self.wanted.emit("launch", [])
@@ -126,7 +133,7 @@ class Run(View):
         head = QHBoxLayout()
         head.addWidget(self._choice_title)
         head.addWidget(self._choice_note, 1)
-        for button in (self._back, launch, attach, reset, start):
+        for button in (self._back, launch, attach, reset, self._start):
             head.addWidget(button)
         layout = QVBoxLayout(page)
         layout.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
@@ -137,7 +144,7 @@ class Run(View):
 
     def _make_running(self) -> QWidget:
         page = QWidget()
-        self._dot, self._title, self._state = QLabel("●"), Elided(self.theme), QLabel()
+        self._dot, self._title, self._state = QLabel("●"), Elided(self.theme, "strong", "strong"), QLabel()
         self._state.setObjectName("muted")
         self._lost, self._records = QLabel(), QLabel()
         self._records.setObjectName("muted")
@@ -162,18 +169,18 @@ class Run(View):
         self._why.setWordWrap(True)
         self._why.setTextFormat(Qt.TextFormat.PlainText)
         self._why.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._knobs_title = QLabel("Change while it runs")
-        self.knobs = Form(self.theme, "Knobs")
+        self._knobs_title = self._heading("Change while it runs")
+        self.knobs = Form(self.theme, "Knobs", heads=False)
         self.knobs.changed.connect(self._turn)
         self.output = Output(self.theme)
-        self._probes_title = QLabel("Probes")
+        self._probes_title = self._heading("Probes")
         self.probes = TableView(self.theme, "Probes")
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._split.setChildrenCollapsible(False)
-        self._knobs_box = _titled(self._knobs_title, self.knobs)
+        self._knobs_box = _titled(self._knobs_title, self.knobs, left=0)
         for widget in (self._knobs_box, self.output, _titled(self._probes_title, self.probes)):
             self._split.addWidget(widget)
-        for at, share in enumerate((0, 3, 4)):
+        for at, share in enumerate((0, 3, 2)):
             self._split.setStretchFactor(at, share)
         self._split.setHandleWidth(1)
         layout = QVBoxLayout(page)
@@ -183,6 +190,11 @@ class Run(View):
         layout.addWidget(self._why)
         layout.addWidget(self._split, 1)
         return page
+
+    def _heading(self, text: str) -> QLabel:
+        label = QLabel(text)
+        label.setFont(self.theme.font("strong"))
+        return label
 
     def _button(self, text: str, tip: str, does: Any, style: str = "") -> QPushButton:
         button = QPushButton(text)
@@ -257,7 +269,7 @@ class Run(View):
     def _start_demo(self) -> None:
         wrong = self.form.wrong()
         if wrong:
-            self._choice_note.setText(f"The engine would not take: {', '.join(wrong)}")
+            self._choice_note.set_text(f"The engine would not take: {', '.join(wrong)}")
             return
         self.wanted.emit("demo", self.form.argv())
 
@@ -270,7 +282,7 @@ class Run(View):
         self._show_knobs()
 
     def _no_options(self, failure: Failure) -> None:
-        self._choice_note.setText(failure.line)
+        self._choice_note.set_text(failure.line)
 
     def _show_knobs(self) -> None:
         launch = self.child.launch
@@ -278,7 +290,6 @@ class Run(View):
         shown = bool(live) and launch is not None and launch.has_knobs
         self._knobs_box.setVisible(shown)
         if shown and launch is not None:
-            # One column, without the heads of groups: there are few.
             self.knobs.set_options(live, from_argv(self._options, launch.own))
 
     def _is_of_run(self, trace: Trace) -> bool:
@@ -286,10 +297,10 @@ class Run(View):
         return launch is not None and trace.info.paths == (str(launch.folder),)
 
 
-def _titled(title: QLabel, widget: QWidget) -> QWidget:
+def _titled(title: QLabel, widget: QWidget, left: int = 2 * GRID) -> QWidget:
     box = QWidget()
     layout = QVBoxLayout(box)
-    layout.setContentsMargins(2 * GRID, 0, 0, 0)
+    layout.setContentsMargins(left, 0, 0, 0)
     layout.setSpacing(GRID // 2)
     layout.addWidget(title)
     layout.addWidget(widget, 1)
