@@ -34,18 +34,6 @@ def fill(painter: QPainter, rect: QRectF, ink: Ink | int, theme: Theme) -> None:
         painter.fillRect(rect, QBrush(marks, style))
 
 
-def quiet_fill(painter: QPainter, rect: QRectF, ink: int, theme: Theme) -> None:
-    """The same for large areas: the pattern is there, and shouts at nobody."""
-    entry = INKS[ink]
-    color = color_of(entry, theme)
-    painter.fillRect(rect, color)
-    style = _STYLES.get(entry.pattern)
-    if style is not None:
-        marks = QColor(text_on(color.name()))
-        marks.setAlpha(34)
-        painter.fillRect(rect, QBrush(marks, style))
-
-
 def swatch(painter: QPainter, rect: QRectF, ink: Ink | int, theme: Theme) -> None:
     """A sample of an ink for a legend, with an edge so that light ones show on light ground."""
     fill(painter, rect, ink, theme)

@@ -21,7 +21,7 @@ Int = npt.NDArray[np.int64]
 Float = npt.NDArray[np.float32]
 
 IDLE_INKS: tuple[int, ...] = tuple(ink(name) for name in IDLE)
-MOST_DRAWN = 1500
+MOST_DRAWN = 1000
 """So many cells and bubbles are drawn one by one."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QStyle, QWidget
@@ -11,7 +12,7 @@ from inspector.picture.labels import moment as moment_text
 from inspector.picture.occupancy import Occupancy
 from inspector.picture.palette import ink
 from inspector.trace.selection import Window
-from ui.inks import quiet_fill
+from ui.stack import paint_stack
 from ui.theme import Theme
 from ui.widgets.hint import show_hint
 from ui.widgets.ruler import ticks
@@ -134,25 +135,10 @@ class Scrubber(QWidget):
 
     def _stack(self, painter: QPainter, area: QRectF, answer: Occupancy) -> None:
         top = max(int(answer.blocks.max(initial=1)), 1)
-        scale = area.height() / top
-        edges = [
-            self.x_of(answer.window.start + answer.window.length * at // len(answer.used))
-            for at in range(len(answer.used) + 1)
-        ]
-        layers = ((answer.used, "page in use"), (answer.kept, "cached page"), (answer.unknown, "unknown page"))
-        low = 0 * answer.used
-        for values, name in layers:
-            first = 0
-            for at in range(1, len(values) + 1):
-                if at < len(values) and values[at] == values[first] and low[at] == low[first]:
-                    continue
-                if values[first] > 0:
-                    bottom = area.bottom() - float(low[first]) * scale
-                    height = float(values[first]) * scale
-                    box = QRectF(edges[first], bottom - height, edges[at] - edges[first] + 0.3, height)
-                    quiet_fill(painter, box, ink(name), self._theme)
-                first = at
-            low = low + values
+        shares = np.stack([answer.used, answer.kept, answer.unknown]) / top
+        left, right = self.x_of(answer.window.start), self.x_of(answer.window.end)
+        box = QRectF(left, area.top(), right - left, area.height())
+        paint_stack(painter, box, shares, _LAYERS, self._theme, self.devicePixelRatioF())
 
     def _warn(self, painter: QPainter, area: QRectF, answer: Occupancy) -> None:
         thick = self._theme.px(3)
@@ -279,5 +265,6 @@ class Scrubber(QWidget):
         return lines
 
 
+_LAYERS = tuple(ink(name) for name in ("page in use", "cached page", "unknown page"))
 _MIDDLE = int(Qt.AlignmentFlag.AlignCenter)
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)

@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QWidget
 from inspector import units
 from inspector.analysis.pipeline import IDLE, IDLE_EXPLANATIONS
 from inspector.picture.labels import moment
-from inspector.picture.palette import HUES, ink, mark_on, text_on
+from inspector.picture.palette import HUES, ink, text_on
 from inspector.picture.pipeline import IDLE_INKS, Pieces, PipelinePicture
 from inspector.picture.viewport import Viewport
 from inspector.trace.selection import Window
-from ui import raster
 from ui.inks import color_of, fill
 from ui.pipeline.strip import paint_strip
+from ui.stack import paint_stack
 from ui.theme import Theme
 from ui.widgets.hint import show_hint
 from ui.widgets.ruler import ticks
@@ -27,7 +27,10 @@ _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 _RULER, _STRIP, _HEADER, _ROW, _LEAST, _TALLEST = 20, 64, 152, 44, 18, 160
 # A thread seldom has its processor all the time: less than this is not drawn into a cell.
 _LEAST_LOST = 0.05
+_INKS = (ink("busy"), *IDLE_INKS)
 _STRIPED_FROM = 5
+_NAMED_FROM = 12
+_HIDES = 0.3
 
 
 class PipelineCanvas(QWidget):
@@ -171,40 +174,44 @@ class PipelineCanvas(QWidget):
         painter.drawText(box, _RIGHT, f"busy {busy}")
 
     def _pieces(self, painter: QPainter, pieces: Pieces) -> None:
-        px = self._theme.px
         painter.setFont(self._theme.font("small"))
-        metrics = painter.fontMetrics()
         order = np.argsort(pieces.kind < 0, kind="stable")  # bubbles first: a cell of a pixel stays visible
-        for at in order.tolist():
-            row = self.row_rect(int(pieces.stage[at]))
-            left = max(self._x(int(pieces.start[at])), self._left - 2.0)
-            right = min(self._x(int(pieces.end[at])), self.width() + 2.0)
-            box = QRectF(left, row.top(), max(right - left, 0.7), row.height())
-            kind = int(pieces.kind[at])
-            if kind >= 0:
+        scale = self._viewport.width / self._viewport.window.length
+        start = self._left + (pieces.start[order] - self._viewport.window.start) * scale
+        end = self._left + (pieces.end[order] - self._viewport.window.start) * scale
+        left, right = np.maximum(start, self._left - 2.0), np.minimum(end, self.width() + 2.0)
+        rows = [self.row_rect(stage) for stage in range(int(pieces.stage.max(initial=0)) + 1)]
+        hues = [color_of(each, self._theme) for each in HUES]
+        idle = [color_of(each, self._theme) for each in IDLE_INKS]
+        numbers = (pieces.stage, pieces.kind, pieces.micro_batch, pieces.iteration, pieces.idle)
+        columns = (left, np.maximum(right - left, 0.7), *(each[order] for each in numbers))
+        for x, width, stage, kind, micro, iteration, lost in zip(*(each.tolist() for each in columns), strict=True):
+            box = QRectF(x, rows[stage].top(), width, rows[stage].height())
+            ground = idle[kind] if kind >= 0 else hues[max(micro, 0) % len(hues)]
+            if kind >= 0 and width >= _STRIPED_FROM:
                 fill(painter, box, IDLE_INKS[kind], self._theme)
-                label, colour = IDLE[kind], self._theme.color("text")
             else:
-                micro = int(pieces.micro_batch[at])
-                hue = HUES[max(micro, 0) % len(HUES)]
-                painter.fillRect(box, color_of(hue, self._theme))
-                self._contention(painter, box, float(pieces.idle[at]))
-                label = f"{micro}" if micro >= 0 else f"{int(pieces.iteration[at])}"
-                colour = QColor(text_on(color_of(hue, self._theme).name()))
-            if box.width() >= metrics.horizontalAdvance(label) + px(6):
-                striped = kind < 0 and float(pieces.idle[at]) > 0.3
-                if kind >= 0 or striped:
-                    # A ground under the words, so that the hatch does not run through them.
-                    width = metrics.horizontalAdvance(label) + px(6)
-                    plate = QRectF(box.center().x() - width / 2, box.center().y() - px(8), width, px(16))
-                    ground = color_of(IDLE_INKS[kind] if kind >= 0 else hue, self._theme)
-                    painter.fillRect(plate, ground)
-                    colour = QColor(text_on(ground.name()))
-                painter.setPen(colour)
-                painter.drawText(box, _MIDDLE, label)
-            if box.width() > 4:
+                painter.fillRect(box, ground)
+            if kind < 0:
+                self._contention(painter, box, lost)
+            if width > 4:
                 painter.setPen(self._theme.color("surface"))
                 painter.drawLine(box.topRight(), box.bottomRight())
+            if width >= _NAMED_FROM:
+                name = IDLE[kind] if kind >= 0 else f"{micro}" if micro >= 0 else f"{iteration}"
+                self._name(painter, box, name, ground, plate=kind >= 0 or lost > _HIDES)
+
+    def _name(self, painter: QPainter, box: QRectF, name: str, ground: QColor, plate: bool) -> None:
+        """Its name where there is room, on a plate where stripes would run through it."""
+        px = self._theme.px
+        room = painter.fontMetrics().horizontalAdvance(name) + px(6)
+        if box.width() < room:
+            return
+        if plate:
+            middle = box.center()
+            painter.fillRect(QRectF(middle.x() - room / 2, middle.y() - px(8), room, px(16)), ground)
+        painter.setPen(QColor(text_on(ground.name())))
+        painter.drawText(box, _MIDDLE, name)
 
     def _contention(self, painter: QPainter, box: QRectF, share: float) -> None:
         """The upper part of a cell, pale and striped: the share of its time in which its thread had no processor."""
@@ -217,28 +224,12 @@ class PipelineCanvas(QWidget):
 
     def _shares(self, painter: QPainter, answer: PipelinePicture) -> None:
         """Each column from below: busy, then idle by cause, as parts of the row."""
-        columns, ratio = answer.shares.shape[2], self.devicePixelRatioF()
-        if not columns:
-            return
-        inks = (ink("busy"), *IDLE_INKS)
-        colours = [color_of(number, self._theme) for number in inks]
-        marks = [QColor(mark_on(colour.name())) for colour in colours[1:]]
-        packed = np.array([each.rgb() for each in (*colours, self._theme.color("sunken"), *marks)], np.uint32)
         left = self._x(answer.window.start)
         width = self._x(answer.window.end) - left
         for stage in range(answer.num_stages):
             row = self.row_rect(stage)
-            height, wide = max(round(row.height() * ratio), 1), max(round(width * ratio), 1)
-            upto = np.cumsum(answer.shares[stage], axis=0) * height
-            y = np.arange(height, 0, -1)[:, None] - 0.5
-            layer = np.zeros((height, columns), np.intp)
-            for each in upto:
-                layer += y > each[None, :]
-            layer = layer[:, (np.arange(wide) * columns) // wide]
-            hatched = ((np.arange(height)[:, None] + np.arange(wide)[None, :]) % round(6 * ratio) == 0) & (layer > 0)
-            hatched &= layer < len(inks)
-            pixels = packed[np.where(hatched, layer + len(inks), layer)]
-            raster.paint(painter, QRectF(left, row.top(), width, row.height()), np.ascontiguousarray(pixels))
+            box = QRectF(left, row.top(), width, row.height())
+            paint_stack(painter, box, answer.shares[stage], _INKS, self._theme, self.devicePixelRatioF())
 
     def _marked(self, painter: QPainter, answer: PipelinePicture) -> None:
         """The selected iteration."""

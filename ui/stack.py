@@ -1,0 +1,52 @@
+"""Shares of a whole, stacked column by column, as one image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QPainter
+
+from inspector.picture.palette import INKS, text_on
+from ui import raster
+from ui.inks import color_of
+from ui.theme import Theme
+
+_MARK = 0.16
+_STEPS = {"hatch": (1, 1), "diagonals": (1, -1), "lines": (0, 1), "dots": (1, 1)}
+
+
+def paint_stack(
+    painter: QPainter, rect: QRectF, shares: npt.NDArray[np.floating], inks: Sequence[int], theme: Theme, ratio: float
+) -> None:
+    """(layers, columns) shares from below to the top of `rect`; what is left is ground. A layer has the colour of its
+    ink and a quiet trace of its pattern. `ratio` device pixels are one unit."""
+    layers, columns = shares.shape
+    height, width = max(round(rect.height() * ratio), 1), max(round(rect.width() * ratio), 1)
+    if not columns:
+        return
+    upto = np.cumsum(shares.astype(np.float64), axis=0) * height
+    y = np.arange(height, 0, -1)[:, None] - 0.5
+    layer = np.zeros((height, columns), np.intp)
+    for each in upto:
+        layer += y > each[None, :]
+    layer = layer[:, (np.arange(width) * columns) // width]
+    colours = [color_of(number, theme) for number in inks]
+    marks = [_between(colour, QColor(text_on(colour.name()))) for colour in colours]
+    ground = theme.color("sunken")
+    packed = np.array([each.rgb() for each in (*colours, ground, *marks, ground)], np.uint32)
+    step = max(round(6 * ratio), 2)
+    down, across = np.arange(height)[:, None], np.arange(width)[None, :]
+    for number, ink in enumerate(inks):
+        along = _STEPS.get(INKS[ink].pattern)
+        if along is not None:
+            marked = (along[0] * across + along[1] * down) % step == 0
+            layer[(layer == number) & marked] += layers + 1
+    raster.paint(painter, rect, np.ascontiguousarray(packed[layer]))
+
+
+def _between(colour: QColor, mark: QColor) -> QColor:
+    parts = ((colour.red(), mark.red()), (colour.green(), mark.green()), (colour.blue(), mark.blue()))
+    return QColor(*(round(low + (high - low) * _MARK) for low, high in parts))
