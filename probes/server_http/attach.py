@@ -226,7 +226,7 @@ class _Run:
                 recording.quality.add("profiler-loss", text, lost)
         recording.quality.notes += self._feed.quality.notes
         head: Header = recording.header
-        missing = {table: why for table, why in _MISSING.items() if not recording.rows(table)}
+        missing = {table: why for table, why in _MISSING.items() if not self._feed.num_rows(table)}
         info = msgspec.structs.replace(head.info, missing=missing)
         recording.header = msgspec.structs.replace(head, info=info)
         try:

@@ -34,6 +34,10 @@ class Feed:
         """What could not be taken in."""
         return self._rows.quality
 
+    def num_rows(self, table: str) -> int:
+        """Rows of a table written so far."""
+        return self._streams.rows.get(table, 0)
+
     def name(self, text: str) -> int:
         """The id of a text; -1 for ''."""
         if not text:
