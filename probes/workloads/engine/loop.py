@@ -105,7 +105,7 @@ class Loop:
                 self._take(self._wait(_NEVER))
                 continue
             self._arrive()
-            if not self._step():
+            if not self._step() and not self._over():
                 due = self._load.arrivals.next_offset if self._more else None
                 self._take(self._wait(_NEVER if due is None else (due - self._now()) / _SECOND))
         self._end()

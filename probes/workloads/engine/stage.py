@@ -88,7 +88,8 @@ class _Log:
     def begin(self, layers: range) -> None:
         """The stage holds `layers` from now on."""
         if self._producer is not None:
-            self._producer.thread_name(f"stage {self._number}: layers {layers[0]} to {layers[-1]}")
+            which = f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]} to {layers[-1]}"
+            self._producer.thread_name(f"stage {self._number}: {which}")
             self._producer.device(self._number, f"CPU stage {self._number} (no GPU)")
 
     def forward(self, start: int, end: int, cpu: int, batch: MicroBatch) -> None:
