@@ -172,6 +172,9 @@ class Lives:
         if steps is not None:
             known = np.flatnonzero((steps.begun >= 0) & (mine == process))
             begun[known] = axis.left(steps.begun[known])
+            # Of those without steps their record may still tell that they are gone.
+            lost = np.flatnonzero((steps.begun < 0) & (table.get("finished") != NEVER))
+            begun[lost] = last[lost] = axis.of_time(table.get("finished")[lost])
             gone = np.flatnonzero((steps.done >= 0) & (mine == process))
             last[gone] = axis.right(steps.done[gone])
         else:

@@ -153,11 +153,12 @@ class SchedulePainter:
             number = int(table["request"][row])
             mine = number == frame.selection.request or at == frame.hovered
             # In full type at least: between rows that are lower some go without a name.
-            if at % every and not mine:
+            if at % every != every // 2 and not mine:
                 continue
             top = area.top() + at * tall - frame.scroll
-            middle = max(top + tall / 2 - metrics.height() / 2, area.top() if not frame.scroll else 0)
-            line = QRectF(theme.px(8), middle, place.left - theme.px(16), metrics.height())
+            line = QRectF(
+                theme.px(8), top + tall / 2 - metrics.height() / 2, place.left - theme.px(16), metrics.height()
+            )
             if mine and every > 1:
                 painter.fillRect(line, theme.color("surface"))
             painter.setPen(theme.color("accent" if number == frame.selection.request else "text"))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 
 from inspector import units
 from inspector.analysis.draft_length import Estimate, NoCost
 from inspector.picture.palette import ink
-from inspector.picture.speculation import SpeculationPicture
+from inspector.picture.speculation import Group, SpeculationPicture
 from inspector.trace.selection import Window
 from ui.inks import color_of, fill
 from ui.speculation.chart import Chart, group_ink, shown_groups
@@ -211,7 +211,9 @@ class LengthChart(Chart):
                 for length, value in enumerate(curve)
             ]
             self._line(painter, points, group.estimate, self.color(group, at))
-            self._best(painter, points, group.estimate, area)
+            self._ring(painter, points, group.estimate)
+        if not isinstance(picture.cost, NoCost):
+            self._best(painter, area, shown)
 
     def _line(self, painter: QPainter, points: list[QPointF], found: Estimate, color: QColor) -> None:
         px = self.theme.px
@@ -227,20 +229,28 @@ class LengthChart(Chart):
         for point in points:
             painter.drawEllipse(point, px(2.5), px(2.5))
 
-    def _best(self, painter: QPainter, points: list[QPointF], found: Estimate, area: QRectF) -> None:
-        if found.best < 0:
-            return
-        px, point = self.theme.px, points[found.best]
-        painter.setPen(QPen(self.theme.color("text"), px(1.6)))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawEllipse(point, px(5.5), px(5.5))
-        room = QRectF(point.x() - px(60), max(point.y() - px(24), area.top() - px(8)), px(120), px(16))
-        room.moveRight(min(room.right(), area.right() + px(14)))
-        text = f"best {found.best}: {found.speedup[found.best]:.2f}×"
-        # Lines of other groups may pass there.
-        tight = painter.boundingRect(room, int(Qt.AlignmentFlag.AlignCenter), text)
-        painter.fillRect(tight, self.theme.color("surface"))
-        painter.drawText(room, int(Qt.AlignmentFlag.AlignCenter), text)
+    def _ring(self, painter: QPainter, points: list[QPointF], found: Estimate) -> None:
+        if found.best >= 0:
+            px = self.theme.px
+            painter.setPen(QPen(self.theme.color("text"), px(1.6)))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawEllipse(points[found.best], px(5.5), px(5.5))
+
+    def _best(self, painter: QPainter, area: QRectF, shown: list[Group]) -> None:
+        """The best lengths in words, where curves are lowest as a rule: at the right, from below."""
+        px, metrics = self.theme.px, QFontMetricsF(painter.font())
+        texts = [f"{group.name} {best_words(group.estimate)}".strip() for group in shown]
+        width = max(metrics.horizontalAdvance(text) for text in texts) + px(16)
+        top = area.bottom() - len(texts) * metrics.height() - px(4)
+        ground = self.theme.color("surface")
+        ground.setAlpha(215)
+        painter.fillRect(QRectF(area.right() - width, top, width, len(texts) * metrics.height()), ground)
+        for at, (group, text) in enumerate(zip(shown, texts, strict=True)):
+            line = QRectF(area.right() - width, top + at * metrics.height(), width, metrics.height())
+            box = QRectF(line.left() + px(2), line.center().y() - px(3), px(7), px(7))
+            fill(painter, box, group_ink(group, at), self.theme)
+            painter.setPen(self.theme.color("text"))
+            painter.drawText(line.adjusted(px(14), 0, 0, 0), int(Qt.AlignmentFlag.AlignVCenter), text)
 
     def lines_at(self, point: QPointF, area: QRectF, picture: SpeculationPicture) -> list[tuple[str, str]]:
         """Tokens, cost and speedup of a length."""
@@ -274,7 +284,7 @@ def best_words(found: Estimate) -> str:
         return "not known"
     if not found.best:
         return "best without drafts"
-    return f"best with drafts of {found.best}: {found.speedup[found.best]:.2f}×"
+    return f"best {found.best}: {found.speedup[found.best]:.2f}×"
 
 
 def _round_steps(top: float) -> list[float]:

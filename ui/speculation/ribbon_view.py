@@ -145,11 +145,13 @@ class RibbonView(QAbstractScrollArea):
                 mark = KIND_MARKS[token.kind]
                 text = f"{mark} {_shown(token.text)}" if mark else _shown(token.text)
                 width = metrics.horizontalAdvance(text) + px(10)
+                # Words stand apart, pieces of a word together.
+                x += px(4) if token.text[:1].isspace() and token is not held.tokens[0] else 0
                 if x + width > right and x > px(8):
                     x, y = float(px(8)), y + tall + px(4)
                 self._chips.append(_Chip(QRectF(round(x), round(y), round(width), round(tall)), text, token, held))
                 x += round(width) + 1
-            x += px(6)
+            x += px(12)
         height = self.viewport().height()
         self.verticalScrollBar().setRange(0, max(round(y + tall + px(6)) - height, 0))
         self.verticalScrollBar().setPageStep(height)
