@@ -172,7 +172,7 @@ class Scrubber(QWidget):
             for value, y in ((top, area.top()), (0, area.bottom())):
                 box = QRectF(0, y - px(8), area.left() - px(6), px(16))
                 box.moveTop(min(max(box.top(), 0), self.height() - px(16)))
-                painter.drawText(box, _RIGHT, units.count(value))
+                painter.drawText(box, _RIGHT, f"{value:,}")
         last = area.left() - 1
         metrics = painter.fontMetrics()
         for time, label in ticks(self._window, round(area.width())).major:
