@@ -200,6 +200,19 @@ def test_ranges_nest_in_their_iteration(told: Told) -> None:
     assert names == {"iteration", "schedule", "draft", "draft context", "target forward", "sample", "update"}
 
 
+def test_an_engine_without_requests_is_said_to_wait_for_them(told: Told) -> None:
+    assert "wait_for_requests" not in told.names.values()
+    engine = tiny.engine(SETTINGS)
+    engine.add(Request((1, 2), 1))
+    first = tiny.run(engine)
+    late = engine.add(Request((1, 2), 2, end=None))
+    engine.add(Request((1, 2), 2, end=None))
+    second, third = tiny.run(engine)
+    waits = [span for span in second.spans if span.name == "wait_for_requests"]
+    assert [(span.start, span.end) for span in waits] == [(first[-1].end, late.arrival)]
+    assert not [span for span in (*first[0].spans, *third.spans) if span.name == "wait_for_requests"]
+
+
 def test_what_others_refer_to_comes_first(told: Told) -> None:
     first = {row["request"]: number for number, row in reversed(list(enumerate(told.rows["requests"])))}
     assert set(first) >= {row["request"] for row in told.rows["steps"]}

@@ -7,14 +7,13 @@ chooses (sampling), and tells its observers (records).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-
-from torch import Tensor
 
 from inspector.errors import Usage
 from probes.workloads.engine.blocks import BlockPool, Content, PageEvent
+from probes.workloads.engine.choice import choose
+from probes.workloads.engine.counters import Counters
 from probes.workloads.engine.drafting import Drafter, ModelDrafter, NgramDrafter, NoDrafter
 from probes.workloads.engine.packing import Piece
 from probes.workloads.engine.records import (
@@ -27,33 +26,12 @@ from probes.workloads.engine.records import (
     Span,
     Step,
 )
-from probes.workloads.engine.request import Request
-from probes.workloads.engine.request import Sequence as Tokens
+from probes.workloads.engine.request import Request, Sequence
 from probes.workloads.engine.runner import Result, Runner
-from probes.workloads.engine.sampling import Chosen, Draft, choose_greedy, choose_sampled, distribution
+from probes.workloads.engine.sampling import Chosen, Draft
 from probes.workloads.engine.scheduler import Plan, Scheduler, Settings, changed
 
 __all__ = ["Counters", "Engine", "Request", "Settings"]
-
-
-@dataclass
-class Counters:
-    """Sums since the engine was made: they equal the sums over its iterations, steps and page events."""
-
-    iterations: int = 0
-    requests: int = 0
-    finished: int = 0
-    tokens: int = 0
-    context_tokens: int = 0
-    drafted: int = 0
-    accepted: int = 0
-    emitted: int = 0
-    pauses: int = 0
-    reused_blocks: int = 0
-    missed_blocks: int = 0
-    evictions: int = 0
-    offloads: int = 0
-    restores: int = 0
 
 
 class Engine:
@@ -64,7 +42,7 @@ class Engine:
     """
 
     def __init__(
-        self, settings: Settings, target: Runner, draft: Runner | None = None, observers: Sequence[Observer] = ()
+        self, settings: Settings, target: Runner, draft: Runner | None = None, observers: Iterable[Observer] = ()
     ) -> None:
         self.settings = settings
         self.counters = Counters()
@@ -75,7 +53,7 @@ class Engine:
             settings.blocks,
             settings.host_blocks,
             reuse=settings.reuse,
-            observe=self._page if observers else None,
+            observe=self._page if self._observers else None,
         )
         self._scheduler = Scheduler(settings, self._pool)
         self._drafter = self._drafter_for(settings)
@@ -84,6 +62,8 @@ class Engine:
         self._passes: list[Span] = []
         self._micro_batches: tuple[int, ...] | None = None
         self._left: list[Step] = []
+        self._empty_since: int | None = None
+        self._waits: list[Span] = []
         self._tell_pool()
 
     @property
@@ -110,10 +90,14 @@ class Engine:
         if length > self.longest:
             raise Usage(f"a request of {length} tokens, output included", f"there is room for {self.longest}")
         request.id = self._ids
-        self._scheduler.add(Tokens(request))
+        self._scheduler.add(Sequence(request))
         self._ids += 1
+        now = time.monotonic_ns()
         if request.arrival is None:
-            request.arrival = time.monotonic_ns()
+            request.arrival = now
+        if self._empty_since is not None:
+            self._waits.append(Span(self._empty_since, now, "wait_for_requests"))
+            self._empty_since = None
         self.counters.requests += 1
         self._tell_request(request)
         return request
@@ -223,7 +207,7 @@ class Engine:
             with self._span("draft context"):
                 self._drafter.follow(plan.context)
         with self._span("sample"):
-            chosen = _choose(plan, drafts, result.logits)
+            chosen = choose(plan, drafts, result.logits)
         with self._span("update"):
             return self._update(plan, drafts, chosen)
 
@@ -271,7 +255,7 @@ class Engine:
                 self._scheduler.rewind(sequence)
         return steps
 
-    def _take(self, sequence: Tokens, tokens: list[int], now: int) -> tuple[int, ...]:
+    def _take(self, sequence: Sequence, tokens: list[int], now: int) -> tuple[int, ...]:
         """Give out `tokens`, as far as an end and `max_tokens` let them."""
         request = sequence.request
         tokens = tokens[: request.left]
@@ -285,7 +269,7 @@ class Engine:
             self._tell_request(request)
         return tuple(tokens)
 
-    def _leave(self, sequence: Tokens, reason: str) -> None:
+    def _leave(self, sequence: Sequence, reason: str) -> None:
         self._scheduler.leave(sequence)
         request = sequence.request
         request.reason = reason
@@ -304,7 +288,7 @@ class Engine:
             start=start,
             end=end,
             steps=steps,
-            spans=[Span(start, end, "iteration"), *self._spans],
+            spans=[*self._waits, Span(start, end, "iteration"), *self._spans],
             passes=self._passes,
             paused_requests=scheduler.paused,
             queued_requests=len(scheduler.waiting) - scheduler.paused,
@@ -318,19 +302,12 @@ class Engine:
             max_num_tokens=settings.max_num_tokens,
             micro_batches=len(set(self._micro_batches)) if self._micro_batches else -1,
         )
-        self._count(iteration, len(plan.paused))
+        self._waits.clear()
+        self._empty_since = None if scheduler.running or scheduler.waiting else end
+        self.counters.count(iteration, pool)
         for observer in self._observers:
             observer.iteration(iteration)
         return iteration
-
-    def _count(self, iteration: Iteration, pauses: int) -> None:
-        counters = self.counters
-        counters.iterations += 1
-        counters.pauses += pauses
-        for name in ("tokens", "context_tokens", "drafted", "accepted", "emitted", "reused_blocks", "missed_blocks"):
-            setattr(counters, name, getattr(counters, name) + getattr(iteration, name))
-        counters.evictions, counters.offloads = self._pool.evictions, self._pool.offloads
-        counters.restores = self._pool.restores
 
     @contextmanager
     def _span(self, name: str) -> Iterator[None]:
@@ -351,29 +328,3 @@ class Engine:
         size = sum(runner.block_bytes for runner in self._runners())
         for observer in self._observers:
             observer.pool(time.monotonic_ns(), settings.blocks, settings.host_blocks, settings.tokens_per_block, size)
-
-
-def _choose(plan: Plan, drafts: list[Draft], logits: Tensor) -> list[Chosen | None]:
-    """What each part of the plan comes to; None for chunks that do not end their context."""
-    best: list[int] = logits.argmax(-1).tolist() if len(logits) else []
-    chosen: list[Chosen | None] = []
-    row = 0
-    for (sequence, _), draft in zip(plan.generation, drafts, strict=True):
-        rows = slice(row, row + 1 + len(draft.tokens))
-        row = rows.stop
-        temperature = sequence.request.temperature
-        if temperature > 0:
-            chosen.append(choose_sampled(distribution(logits[rows], temperature), draft, sequence.random))
-        else:
-            chosen.append(choose_greedy(best[rows], draft.tokens))
-    for sequence, count in plan.context:
-        if sequence.done + count < len(sequence.tokens):
-            chosen.append(None)
-            continue
-        temperature = sequence.request.temperature
-        if temperature > 0:
-            chosen.append(choose_sampled(distribution(logits[row : row + 1], temperature), Draft(), sequence.random))
-        else:
-            chosen.append(choose_greedy(best[row : row + 1], ()))
-        row += 1
-    return chosen

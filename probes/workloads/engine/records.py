@@ -46,9 +46,10 @@ class Step:
 class Iteration:
     """One iteration, complete. Counts are of requests, tokens and blocks; block counts are those at its `end`.
 
-    `spans` are parts of it on the engine's thread, the whole first; `passes` forward passes that stand in for device
-    work. Of the requests that were admitted in it `reused_blocks` of the whole context blocks were in the cache,
-    `missed_blocks` were not. `paused_requests` wait to be taken up again, `queued_requests` have not begun.
+    `spans` are the whole and its parts on the engine's thread, and how long requests were waited for before it;
+    `passes` are forward passes that stand in for device work. Of the requests that were admitted in it `reused_blocks`
+    of the whole context blocks were in the cache, `missed_blocks` were not. `paused_requests` wait to be taken up
+    again, `queued_requests` have not begun.
     """
 
     number: int
