@@ -88,6 +88,8 @@ def parse_stamp(stamp: object) -> int | None:
     if match is None:
         return None
     month, day, year, hour, minute, second = (int(part) for part in match.groups()[:6])
+    if not 1970 <= year < 2200:
+        return None
     try:
         moment = datetime.datetime(year, month, day, hour, minute, second)
     except ValueError:

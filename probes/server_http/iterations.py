@@ -14,6 +14,8 @@ from probes.server_http.feed import Feed
 from probes.server_http.reading import UNKNOWN, Json, filled, number, section, whole
 
 _FAR = 2**62
+_JUMP = 2**32
+"""No server runs so many iterations between two answers: it counts from somewhere else."""
 _MOST_LATENCY_MS = 3.6e6
 
 
@@ -106,7 +108,7 @@ class Iterations:
 
     def _number(self, iteration: int) -> None:
         if self._last is not None:
-            if iteration > self._last:
+            if 0 < iteration - self._last < _JUMP:
                 self._strides[iteration - self._last] += 1
             else:
                 self._totals = None

@@ -17,6 +17,8 @@ from probes.server_http.feed import Feed
 from probes.server_http.reading import Json, key64, section, whole
 
 _FAR = 2**62
+_JUMP = 2**32
+"""No server makes so many events between two answers: it counts from somewhere else."""
 _CACHED, _EVICTED, _OFFLOADED, _RESTORED = map(PAGE_EVENTS.index, ("cached", "evicted", "offloaded", "restored"))
 
 
@@ -83,10 +85,11 @@ class Pages:
         if event < 0:
             self._quality.add("unstamped", "page events without a number")
             return
-        if self._last is not None and event > self._last + 1:
-            self.lost += event - self._last - 1
-        elif self._last is not None and event <= self._last:
-            self._forget(time_ns)
+        if self._last is not None:
+            if 0 < event - self._last < _JUMP:
+                self.lost += event - self._last - 1
+            else:
+                self._forget(time_ns)
         self._last = event
 
     def _forget(self, time_ns: int) -> None:
