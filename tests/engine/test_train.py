@@ -63,6 +63,15 @@ def test_the_same_seed_and_steps_make_the_same_weights(monkeypatch: pytest.Monke
         assert torch.equal(one, two)
 
 
+def test_a_stopped_run_is_gone_on_from(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "BATCH_TOKENS", 1024)
+    told = json.loads((made / "draft.json").read_text())
+    more = train.train_model("draft", Tokenizer.load(), tmp_path, seed=5, steps=10, after=made)
+    assert more.recipe.startswith(told["recipe"] + ", ")
+    assert (more.steps, more.tokens) == (STEPS + 10, (STEPS + 10) * 1024)
+    assert all(more.validation[group] < told["validation"][group] for group in ("faq", "prose", "copy"))
+
+
 def test_minutes_become_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(train, "BATCH_TOKENS", 1024)
     monkeypatch.setattr(train, "_TIMED", 4)

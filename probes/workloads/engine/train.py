@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from .corpus import SHARES, Row, conversations, drill, rows, texts, tokenise
-from .model import SHAPES, WEIGHTS, Decoder
+from .model import SHAPES, WEIGHTS, Decoder, load
 from .tokens import Tokenizer, train
 
 BATCH_TOKENS = 2048
@@ -40,6 +40,8 @@ _DRILLED_WORDS = (12, 60)
 _DECAY = 0.6
 """The last part of the steps over which the rate falls, in a straight line, to `_FLOOR` of itself."""
 _FLOOR = 0.02
+_AFTER = 0.6
+"""Where the rate begins when another run's weights are gone on from, falling from the first step on."""
 _TIMED = 30
 _AVERAGED = 0.99
 _TEXT_FOR_TOKENS = 3_000_000
@@ -69,12 +71,19 @@ def train_tokens(out: Path, seed: int) -> Tokenizer:
 
 
 class Training:
-    """One model on its way. `averaged` holds the running mean of its weights, which is what is saved."""
+    """One model on its way, from nothing or from the weights in the folder `after`.
 
-    def __init__(self, which: str, tokenizer: Tokenizer, seed: int) -> None:
+    `averaged` holds the running mean of its weights, which is what is saved.
+    """
+
+    def __init__(self, which: str, tokenizer: Tokenizer, seed: int, after: Path | None = None) -> None:
         torch.manual_seed(seed)
         self.which, self.seed, self.tokenizer = which, seed, tokenizer
         self.model = Decoder(SHAPES[which])
+        self._drills = DRILLS[which]
+        if after is not None:
+            self.model.load_state_dict(load(which, folder=after).state_dict())
+            self._drills = 0
         self.averaged = Decoder(SHAPES[which])
         self.averaged.load_state_dict(self.model.state_dict())
         parameters = list(self.model.parameters())
@@ -131,9 +140,9 @@ class Training:
 
     def _batch_source(self) -> Iterator[tuple[Tensor, Tensor]]:
         random = Random(f"drill {self.which} {self.seed}")
-        for at in range(DRILLS[self.which]):
+        for at in range(self._drills):
             first, last = _DRILLED_WORDS
-            grown = max(0.0, 3 * at / DRILLS[self.which] - 2)
+            grown = max(0.0, 3 * at / self._drills - 2)
             longest = round(first + (last - first) * grown)
             yield _tensors([drill(random, _DRILL_LENGTH + 1, longest) for _ in range(BATCH_TOKENS // _DRILL_LENGTH)])
         sources = [
@@ -149,17 +158,29 @@ def _tensors(batch: list[Row]) -> tuple[Tensor, Tensor]:
     return torch.tensor([ids for ids, _ in batch]), torch.tensor([weights for _, weights in batch])
 
 
-def train_model(which: str, tokenizer: Tokenizer, out: Path, seed: int, minutes: float = 0.0, steps: int = 0) -> Made:
-    """Train "target" or "draft" for `steps`, or for about `minutes` of CPU time, and save it in `out` now and then."""
+def train_model(
+    which: str,
+    tokenizer: Tokenizer,
+    out: Path,
+    seed: int,
+    minutes: float = 0.0,
+    steps: int = 0,
+    after: Path | None = None,
+) -> Made:
+    """Train "target" or "draft" for `steps`, or for about `minutes` of CPU time, and save it in `out` now and then.
+
+    `after` is the folder of a run that was stopped: it is gone on from there, and what was noted of it is added.
+    """
     recipe = _recipe()
-    training = Training(which, tokenizer, seed)
+    training = Training(which, tokenizer, seed, after)
     started = saved = time.process_time()
     timed: list[float] = []
     planned = steps or sys.maxsize
     while training.done < planned:
         before = time.process_time()
-        left = (planned - training.done) / (planned * _DECAY)
-        loss = training.step(min(1.0, (training.done + 1) / _WARM_UP, max(_FLOOR, left)))
+        left = (planned - training.done) / planned
+        falling = max(_FLOOR, left * _AFTER if after else left / _DECAY)
+        loss = training.step(min(1.0, (training.done + 1) / _WARM_UP, falling))
         timed.append(time.process_time() - before)
         if not steps and training.done == _TIMED:
             planned = max(_TIMED, round(minutes * 60 / statistics.median(timed)))
@@ -174,6 +195,15 @@ def train_model(which: str, tokenizer: Tokenizer, out: Path, seed: int, minutes:
     training.save(out)
     cpu = (time.process_time() - started) / 60
     made = Made(recipe, which, seed, training.done, training.done * BATCH_TOKENS, round(cpu, 1), training.validate())
+    if after is not None:
+        earlier = _made(after, which)
+        made = replace(
+            made,
+            recipe=f"{earlier.recipe}, {recipe}",
+            steps=earlier.steps + made.steps,
+            tokens=earlier.tokens + made.tokens,
+            cpu_minutes=round(earlier.cpu_minutes + made.cpu_minutes, 1),
+        )
     (out / f"{which}.json").write_text(json.dumps(asdict(made), indent=1) + "\n", encoding="utf-8")
     return made
 
@@ -189,20 +219,24 @@ def describe(folder: Path) -> str:
         "",
         "from text that the program generates itself (`facts.py`, `faq.py`, `scenes.py`, `prose.py`, `copying.py`), on",
         "one CPU thread with bfloat16 autocast. The exact run again: `train MODEL --seed S --steps N` at the recipe's",
-        "commit; another processor or PyTorch may round differently. Validation is nats per answer token over requests",
+        "commit; another processor or PyTorch may round differently. Two commits: a run that was stopped, and gone on",
+        "from with `--after`. Validation is nats per answer token over requests",
         "whose combination of topic and form, role and thing, or text never occurs in training.",
         "",
         "| model | recipe | seed | steps | tokens | CPU minutes | faq | prose | copy |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for which in SHAPES:
-        path = folder / f"{which}.json"
-        if path.exists():
-            made = Made(**json.loads(path.read_text(encoding="utf-8")))
+        if (folder / f"{which}.json").exists():
+            made = _made(folder, which)
             losses = [f"{made.validation[group]:.3f}" for group in ("faq", "prose", "copy")]
             cells = [which, made.recipe, made.seed, made.steps, f"{made.tokens:,}", made.cpu_minutes, *losses]
             lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines) + "\n"
+
+
+def _made(folder: Path, which: str) -> Made:
+    return Made(**json.loads((folder / f"{which}.json").read_text(encoding="utf-8")))
 
 
 def _recipe() -> str:
@@ -222,6 +256,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("what", choices=["tokens", "target", "draft", "all"])
     parser.add_argument("--minutes", type=float, default=40.0, help="CPU time of the target; the draft gets a quarter")
     parser.add_argument("--steps", type=int, default=0, help="instead of --minutes: exactly so many steps")
+    parser.add_argument("--after", type=Path, help="the folder of a run that was stopped, to go on from there")
     parser.add_argument("--out", type=Path, default=WEIGHTS)
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args(arguments)
@@ -233,7 +268,9 @@ def main(arguments: list[str] | None = None) -> None:
         tokenizer = Tokenizer.load(chosen.out / "tokens.json")
     for which in SHAPES if chosen.what == "all" else set(SHAPES) & {chosen.what}:
         share = 0.25 if chosen.what == "all" and which == "draft" else 1.0
-        _say(str(train_model(which, tokenizer, chosen.out, chosen.seed, chosen.minutes * share, chosen.steps)))
+        minutes = chosen.minutes * share
+        made = train_model(which, tokenizer, chosen.out, chosen.seed, minutes, chosen.steps, chosen.after)
+        _say(str(made))
     (chosen.out / "README.md").write_text(describe(chosen.out), encoding="utf-8")
 
 
