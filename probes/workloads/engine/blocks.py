@@ -64,9 +64,9 @@ def chain(parent: int, tokens: Sequence[int], salt: str = "") -> int:
 class BlockPool:
     """Bookkeeping of `blocks` device pages and `host_blocks` host pages; holds no tensors.
 
-    `observe` is told of every event, with the content that the page has, gets or loses. Copies that the events imply
-    collect in `transfers`, to be carried out in order before the pages are next written or read. With `reuse` off
-    nothing is registered. `evictions` (from the device, for good), `offloads` and `restores` count what happened.
+    `observe` is told of every event, with the content that the page has, gets or loses. What the events imply is to be
+    copied (`take_transfers`) before the pages are next written or read. With `reuse` off nothing is registered.
+    `evictions` (from the device, for good), `offloads` and `restores` count what happened.
     """
 
     def __init__(
@@ -76,15 +76,13 @@ class BlockPool:
         *,
         reuse: bool = True,
         observe: Callable[[PageEvent, Content | None], object] | None = None,
-        clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.blocks = blocks
         self.host_blocks = host_blocks
-        self.reuse_enabled = reuse
-        self.transfers: list[Transfer] = []
+        self._reuse = reuse
         self.evictions = self.offloads = self.restores = 0
+        self._transfers: list[Transfer] = []
         self._observe = observe
-        self._clock = clock
         self._sequence = 0
         self._refs = [0] * blocks
         self._content: list[Content | None] = [None] * blocks
@@ -138,7 +136,7 @@ class BlockPool:
 
     def publish(self, block: int, request: int, content: Content) -> bool:
         """Register the content of a full `block` that `request` holds; False where it is registered elsewhere."""
-        if not self.reuse_enabled or self._content[block] is not None or content.hash in self._by_hash:
+        if not self._reuse or self._content[block] is not None or content.hash in self._by_hash:
             return False
         self._content[block] = content
         self._by_hash[content.hash] = block
@@ -185,7 +183,7 @@ class BlockPool:
 
     def take_transfers(self) -> list[Transfer]:
         """The copies to carry out now, in order."""
-        taken, self.transfers = self.transfers, []
+        taken, self._transfers = self._transfers, []
         return taken
 
     def _take_free(self) -> int:
@@ -207,7 +205,7 @@ class BlockPool:
             self._host.move_to_end(content.hash)
         elif (page := self._host_page()) is not None:
             self._host[content.hash] = page, content
-            self.transfers.append(Transfer(block, page, back=False))
+            self._transfers.append(Transfer(block, page, back=False))
             self.offloads += 1
             self._tell(block, -1, OFFLOADED, other=page, content=content)
             return
@@ -231,7 +229,7 @@ class BlockPool:
         page, content = self._host.pop(hash)
         block = self._take_free()
         heapq.heappush(self._host_free, page)
-        self.transfers.append(Transfer(block, page, back=True))
+        self._transfers.append(Transfer(block, page, back=True))
         self._content[block] = content
         self._by_hash[hash] = block
         self._cached[block] = None
@@ -252,6 +250,6 @@ class BlockPool:
         if self._observe is None:
             return
         hash, parent, _ = content or (0, 0, ())
-        event = PageEvent(self._clock(), self._sequence, block, request, kind, index, other, tier, hash, parent)
+        event = PageEvent(time.monotonic_ns(), self._sequence, block, request, kind, index, other, tier, hash, parent)
         self._sequence += 1
         self._observe(event, content)

@@ -220,40 +220,45 @@ class Engine:
 
     def _update(self, plan: Plan, drafts: list[Draft], chosen: list[Chosen | None]) -> list[Step]:
         now = time.monotonic_ns()
-        steps = []
         parts = [
-            (sequence, GENERATION, 1 + len(draft.tokens))
+            (sequence, GENERATION, 1 + len(draft.tokens), draft.tokens)
             for (sequence, _), draft in zip(plan.generation, drafts, strict=True)
         ]
-        parts += [(sequence, CONTEXT, count) for sequence, count in plan.context]
-        offered = [draft.tokens for draft in drafts] + [()] * len(plan.context)
-        for at, (sequence, phase, count) in enumerate(parts):
-            picked = chosen[at]
-            request, position, place = sequence.request, sequence.done, len(sequence.request.output)
+        parts += [(sequence, CONTEXT, count, ()) for sequence, count in plan.context]
+        steps = []
+        for at, ((sequence, phase, count, offered), picked) in enumerate(zip(parts, chosen, strict=True)):
+            position, place = sequence.done, len(sequence.request.output)
             emitted = self._take(sequence, picked.tokens, now) if picked else ()
-            step = Step(
-                request,
-                phase,
-                count,
-                position,
-                len(sequence.blocks),
-                offered[at],
-                picked.accepted if picked else 0,
-                emitted,
-                place,
-                self._micro_batches[at] if self._micro_batches else -1,
+            steps.append(
+                Step(
+                    sequence.request,
+                    phase,
+                    tokens=count,
+                    position=position,
+                    blocks=len(sequence.blocks),
+                    drafts=offered,
+                    accepted=picked.accepted if picked else 0,
+                    emitted=emitted,
+                    output_position=place,
+                    micro_batch=self._micro_batches[at] if self._micro_batches else -1,
+                )
             )
-            steps.append(step)
             sequence.done += count if phase == CONTEXT else len(emitted)
-            sequence.in_context = picked is None
             sequence.drafted = min(sequence.drafted, sequence.done)
-            self._scheduler.publish(sequence)
-            ended = request.end is not None and request.end in emitted
-            if ended or request.left == 0:
-                self._leave(sequence, "stop" if ended else "length")
-            else:
-                self._scheduler.rewind(sequence)
+            sequence.in_context = picked is None
+            self._settle(sequence)
         return steps
+
+    def _settle(self, sequence: Sequence) -> None:
+        """Publish what is full; then the request leaves if it is done, else what it does not need is given back."""
+        self._scheduler.publish(sequence)
+        request = sequence.request
+        if request.end is not None and request.output[-1:] == [request.end]:
+            self._leave(sequence, "stop")
+        elif request.left == 0:
+            self._leave(sequence, "length")
+        else:
+            self._scheduler.rewind(sequence)
 
     def _take(self, sequence: Sequence, tokens: list[int], now: int) -> tuple[int, ...]:
         """Give out `tokens`, as far as an end and `max_tokens` let them."""
