@@ -100,6 +100,9 @@ ACTIONS: tuple[Action, ...] = (
     _timeline("follow_back", "From the kernel to its launch", "["),
     _timeline("pin", "Pin or unpin the track", "P"),
     _timeline("collapse", "Fold or unfold the track", "C"),
+    _window("pages.play", "KV pages: let time go on, or stop it", "", "pages.toggle_play", "", True),
+    _window("pages.newest", "KV pages: the newest or busiest moment", "", "pages.follow", "", True),
+    _window("pipeline.closer", "Pipeline: show one iteration", "", "pipeline.show_iteration", "", True),
     _window("keys", "Keys", "F1 ?", "window.show_keys", "Help"),
     _window("copy_report", "Copy report on this trace and program", "", "window.copy_about", "Help"),
 )

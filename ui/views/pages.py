@@ -143,6 +143,15 @@ class KvPages(View):
         """Look at that moment; None follows the newest."""
         self._want(time=time, seek=False)
 
+    def follow(self) -> None:
+        """Look at the newest moment of a trace that grows, else at the busiest."""
+        self.seek(None)
+
+    def toggle_play(self) -> None:
+        """Let time go on from the moment, or stop it."""
+        if self._shown is not None:
+            self.scrubber.play(not self.scrubber.playing)
+
     def _side_width(self) -> int:
         return min(max(round(self.width() * 0.27), self.theme.px(_SIDE_PX)), max(self.width() // 2, 1))
 
@@ -151,7 +160,7 @@ class KvPages(View):
         self.scrubber.play_changed.connect(self._played)
         self.scrubber.sought.connect(self.seek)
         self.scrubber.stepped.connect(self._step)
-        self.newest.clicked.connect(lambda: self.seek(None))
+        self.newest.clicked.connect(self.follow)
         self.map.picked.connect(self._picked)
         self.map.entered.connect(self._entered)
         self.tree.picked.connect(self._picked)

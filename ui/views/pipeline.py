@@ -65,7 +65,7 @@ class PipelineView(View):
         self._pages = QStackedWidget()
         self.closer = QPushButton("Show one iteration")
         self.closer.setToolTip("Look at the iteration that is selected, else at the one in the middle (double click)")
-        self.closer.clicked.connect(self._closer)
+        self.closer.clicked.connect(self.show_iteration)
         self.canvas.looked.connect(self.session.look)
         self.canvas.picked.connect(self._picked)
         self.canvas.entered.connect(self._entered)
@@ -184,7 +184,8 @@ class PipelineView(View):
             margin = max(round((high - low) * _MARGIN), 1)
             self.session.look(Window(low - margin, high + margin))
 
-    def _closer(self) -> None:
+    def show_iteration(self) -> None:
+        """Look at the iteration that is selected, else at one in the middle of what is in view."""
         picture = self._answer.picture if self._answer is not None else None
         if picture is None or not len(picture.spans):
             return
