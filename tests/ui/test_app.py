@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -92,3 +93,33 @@ def test_without_a_display_one_line_says_so(display: str) -> None:
     assert run.stdout == ""
     assert run.stderr.startswith("inflight: no display")
     assert run.stderr.count("\n") == 1
+
+
+def test_a_run_on_the_command_line_is_started_and_shown(tmp_path: Path) -> None:
+    out = tmp_path / "run.inflight"
+    words = [sys.executable, "-I", "-m", "inspector", "record", "--headless", "--control", "--out", str(out), "--"]
+    code = f"""
+import sys
+from ui.app import main
+import ui.run.child
+ended = ui.run.child.Child._end
+def told(self, code):
+    ended(self, code)
+    print(self.state.name, self.code, list(self.lines.last)[0], flush=True)
+    self.parent().close()
+ui.run.child.Child._end = told
+sys.exit(main([], run={[*words, sys.executable, "-c", "print('worked')"]!r}))
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    assert found.stdout == "ENDED 0 worked\n"
+    assert "Traceback" not in found.stderr
+    assert json.loads((out / "recording.json").read_text())["state"] == "complete"
