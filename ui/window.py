@@ -337,6 +337,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle(f"{name}{simulated} – Inflight Inspector")
         if self.middle is not None:
             self.middle.take_focus()
+        self.desk.trace_came()
 
     def _rethemed(self) -> None:
         self.status.setVisible(not self.theme.presenter)

@@ -34,6 +34,7 @@ class Desk(QObject):
         self._window, self._session, self.child = window, window.session, child
         self._next: Launch | None = None
         self._save_to: Path | None = None
+        self._fresh = False
         child.recording.connect(self._follow)
         child.changed.connect(self._changed)
 
@@ -92,6 +93,13 @@ class Desk(QObject):
         elif trace is not None:
             self._ask_question(Question(_save_trace, (trace, path), ("save", path)), path)
 
+    def trace_came(self) -> None:
+        """The views stand: the first trace of a run brings the run to the front, where it was started."""
+        trace, run = self._session.trace, self.child.launch
+        if self._fresh and trace is not None and run is not None and trace.info.paths == (str(run.folder),):
+            self._fresh = False
+            self._window.show_view("run")
+
     def may_leave(self) -> bool:
         """Whether the window may close: asks what is to become of a run."""
         if not self.child.is_alive:
@@ -139,7 +147,7 @@ class Desk(QObject):
         self._begin(wanted)
 
     def _begin(self, wanted: Launch) -> None:
-        self._next = self._save_to = None
+        self._next, self._save_to, self._fresh = None, None, True
         self._window.load_views()
         self.child.start(wanted)
         self._show()

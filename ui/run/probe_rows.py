@@ -23,7 +23,7 @@ COLUMNS = (
     Column("state", "State", 9),
     Column("records", "Records", 9, "rows given so far", is_number=True),
     Column("lost", "Lost", 8, "rows that had no room, or that could not be read", is_number=True),
-    Column("cost", "Cost", 9, "time that it took of the workload, as a share of the time passed", "ns", is_number=True),
+    Column("cost", "Cost", 9, "processor time that it took, as a share of the time passed", "ns", is_number=True),
     Column("message", "Says", 24),
 )
 
@@ -85,19 +85,17 @@ class ProbeRows:
 
 
 def probe_rows(trace: Trace) -> ProbeRows:
-    """The newest row of each probe of each process, in the order in which they appeared."""
+    """The newest row of each probe of each process, in the order in which they appeared. Trace time 0 is the start."""
     table = trace["probes"]
     newest: dict[tuple[int, int], int] = {}
-    first: dict[tuple[int, int], int] = {}
     keys = zip(table["process"].tolist(), table["name"].tolist(), strict=True)
     for row, key in enumerate(keys):
         newest[key] = row
-        first.setdefault(key, row)
     probes = []
     for key, row in newest.items():
         process, name = key
         cost = int(table["cost"][row])
-        passed = int(table["time"][row]) - min(int(table["time"][first[key]]), 0)
+        passed = int(table["time"][row])
         message = int(table["message"][row])
         probes.append(
             Probe(
