@@ -83,7 +83,7 @@ class Strips:
     highest_queue: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SchedulePicture:
     """`rows` (of requests) from `top` on of the `alive` ones in view by arrival, those among them that only static
     batching would still hold. `cells` (rows, width) are codes or NOTHING; `static` the same for static batching.
