@@ -88,7 +88,7 @@ class Session(QObject):
         chosen = self.selection.window
         span = "whole trace" if chosen is None else f"selected range, {units.time(chosen.length)}"
         name = self.trace.device_name(self.device)
-        number = f"GPU {self.trace['devices']['number'][self.device]}"
+        number = self.trace.device_short(self.device)
         return f"{name}, {span}", f"{number}, {span}", f"{number}, {span.partition(',')[0]}", number
 
     def open(self, paths: Sequence[str | os.PathLike[str]]) -> None:

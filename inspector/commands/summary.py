@@ -128,22 +128,23 @@ def _text(trace: Trace, found: dict[str, Any]) -> str:
             "No device work in this trace.",
             *(f"  {why}" for why in dict.fromkeys(trace.info.missing.values())),
         ]
+    rows = {number: row for row, number in enumerate(trace["devices"]["number"].tolist())}
     for device in found["devices"]:
         span, idle = device["span_ns"], device["idle_ns"]
         lines += [
             "",
-            f"GPU {device['device']}  {device['name']}".rstrip(),
+            trace.device_name(rows[device["device"]]),
             f"  busy {units.share(device['busy_ns'], span)} of {units.time(span)}"
             f" · idle {units.time(idle)} in {device['gaps']:,} gaps · {device['work']:,} records of work",
             f"  these figures: {device['verdict']['level']}",
             *(f"    {reason}" for reason in device["verdict"]["reasons"] + device["verdict"]["advice"]),
         ]
-        rows = [
+        causes = [
             (f"  {cause}", units.time(ns), units.share(ns, idle), EXPLANATIONS[cause])
             for cause, ns in device["idle_by_cause_ns"].items()
         ]
-        if rows:
-            lines += ["", table(("  idle because of", "time", "of idle", ""), rows, left=(0, 3))]
+        if causes:
+            lines += ["", table(("  idle because of", "time", "of idle", ""), causes, left=(0, 3))]
     notes = found["quality"]["notes"]
     if notes:
         lines += ["", "Notes"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -58,12 +59,13 @@ class Group:
 class Tracks:
     """All tracks in their first order: iterations, then each device and its counters, then each process's threads.
 
-    Streams and threads without records are left out; `unlisted` counts them.
+    Streams and threads without records are left out; `unlisted` counts them. `devices` are short names by number.
     """
 
     groups: tuple[Group, ...]
     tracks: tuple[Track, ...]
     unlisted: int
+    devices: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def build(cls, trace: Trace) -> Tracks:
@@ -75,14 +77,16 @@ class Tracks:
             tracks.append(Track("iterations", -1, "iterations", "iterations", "iterations"))
         unlisted = _add_devices(trace, groups, tracks)
         unlisted += _add_threads(trace, groups, tracks)
-        return cls(tuple(groups), tuple(tracks), unlisted)
+        numbers = trace["devices"]["number"].tolist()
+        devices = {str(number): trace.device_short(device) for device, number in enumerate(numbers)}
+        return cls(tuple(groups), tuple(tracks), unlisted, devices)
 
     def owner(self, track: Track) -> str:
         """'GPU 1', 'rank 0' or 'process 4711': what a track belongs to, in short; '' for nothing in particular."""
         kind, _, number = track.group.partition(" ")
-        if kind in ("device", "counters"):
-            return f"GPU {number}" if number else ""
         title = next((group.title for group in self.groups if group.identity == track.group), "")
+        if kind in ("device", "counters"):
+            return self.devices.get(number, "")
         if title.startswith("rank "):
             return title.split(" · ")[0]
         return track.group if kind == "process" else ""
@@ -125,7 +129,7 @@ def _add_devices(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
             tracks.append(Track("stream", stream, identity, group, trace.stream_name(stream), note))
         if len(series):
             group = f"counters {number}"
-            groups.append(Group(group, f"GPU {number} counters", f"{len(series)} series"))
+            groups.append(Group(group, f"{trace.device_short(device)} counters", f"{len(series)} series"))
             tracks.extend(_counter(trace, int(row), group) for row in series)
     return int(np.count_nonzero(counts == 0))
 
@@ -156,6 +160,7 @@ def _add_threads(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
     counts = {table: _counts(trace, table, "thread", size) for table in HOST_TABLES}
     total = sum(counts.values(), np.zeros(size, np.int64))
     lone = np.flatnonzero(trace["series"]["device"] < 0)
+    kinds = {trace.device_kind(device) for device in range(len(trace["devices"]))}
     # In the order of ranks, those that launch work before those that do not.
     known = threads["process"] >= 0
     launching = np.bincount(threads["process"][known], counts["host_calls"][known], len(processes)) > 0
@@ -173,7 +178,8 @@ def _add_threads(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
             for table, kind in HOST_TABLES.items():
                 if counts[table][thread]:
                     identity = f"{kind} {group}/{int(threads['tid'][thread])}"
-                    tracks.append(Track(kind, thread, identity, group, _KIND_TITLES[kind], name))
+                    title = "forward passes" if kind == "calls" and kinds == {"CPU"} else _KIND_TITLES[kind]
+                    tracks.append(Track(kind, thread, identity, group, title, name))
         tracks.extend(_counter(trace, int(row), group) for row in series)
     rest = lone[trace["series"]["process"][lone] < 0]
     if len(rest):

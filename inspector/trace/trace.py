@@ -15,6 +15,8 @@ from inspector.trace.schema import SCHEMAS, WORK_TABLES
 from inspector.trace.table import Array, Table
 
 Basis = Literal["measured", "modelled", "simulated"]
+NO_GPU = " (no GPU)"
+"""How the name of a device ends that is none: a processor on which an engine's forward passes ran."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class Trace:
         if extend is None or self._lineage is None:
             return kind.build(self)  # type: ignore[attr-defined]
         old = self._lineage.before(kind, self.generation)
-        found: object = kind.build(self) if old is None else extend(old, self)  # type: ignore[attr-defined]
+        found: object = extend(old, self) if old is not None else kind.build(self)  # type: ignore[attr-defined]
         self._lineage.keep(kind, self.generation, found)
         return found
 
@@ -149,11 +151,24 @@ class Trace:
         # One more entry at the end answers for -1.
         return np.append(self._tables["streams"]["device"], np.int32(-1))[streams]
 
+    def device_kind(self, device: int) -> str:
+        """'GPU', or 'CPU' where the built-in engine had none and its forward passes stand for device work."""
+        return "CPU" if self._device_text(device).endswith(NO_GPU) else "GPU"
+
+    def device_short(self, device: int) -> str:
+        """'GPU 0' or 'CPU stage 0' for a row of devices."""
+        text = self._device_text(device)
+        return (
+            text.removesuffix(NO_GPU) if text.endswith(NO_GPU) else f"GPU {self._tables['devices']['number'][device]}"
+        )
+
     def device_name(self, device: int) -> str:
-        """'GPU 0 · NVIDIA H100' for a row of devices."""
-        table = self._tables["devices"]
-        name = self.names[int(table["name"][device])]
-        return f"GPU {table['number'][device]}" + (f" · {name}" if name else "")
+        """'GPU 0 · NVIDIA H100' for a row of devices; 'CPU stage 0 (no GPU)' where there was none."""
+        text = self._device_text(device)
+        return text if text.endswith(NO_GPU) else self.device_short(device) + (f" · {text}" if text else "")
+
+    def _device_text(self, device: int) -> str:
+        return self.names[int(self._tables["devices"]["name"][device])]
 
     def process_name(self, process: int) -> str:
         """'python (4711)' for a row of processes, with its rank where known."""

@@ -69,13 +69,15 @@ class Headline(View):
         found, basis = answer.busy, trace.info.basis
         length = units.time(found.span_ns)
         chosen = self.session.selection.window
+        kind = trace.device_kind(self.session.device)
+        self._busy.rename(f"{kind} busy")
         if chosen is None:
-            said = f"{length}, first to last GPU work"
+            said = f"{length}, first to last {kind} work"
         elif chosen.length == found.span_ns:
             said = f"selected range, {length}"
         else:
-            said = f"selected range, {length} of it with GPU work"
-        self._range.set_text(said, said.removesuffix(" with GPU work"), f"{length} of GPU work", length)
+            said = f"selected range, {length} of it with {kind} work"
+        self._range.set_text(said, said.removesuffix(f" with {kind} work"), f"{length} of {kind} work", length)
         self._range.setToolTip(f"{found.span.start:,} ns to {found.span.end:,} ns")
         self._whole.setVisible(chosen is not None)
         self._say_trust(answer)

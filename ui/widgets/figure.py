@@ -45,6 +45,11 @@ class Figure(QWidget):
         layout.addLayout(foot)
         self.retheme()
 
+    def rename(self, name: str) -> None:
+        """Call it otherwise."""
+        self.setAccessibleName(name)
+        self._label.setText(name)
+
     def say(self, value: str, note: str | Sequence[str], basis: str, link: str = "", tip: str = "") -> None:
         """`basis` is measured, modelled or simulated; `tip` has the exact figures.
 
