@@ -45,7 +45,7 @@ class Recording:
                 command=list(command),
                 clock=[anchor()],
                 probes=probes,
-                info=Info(producer="Inflight Inspector"),
+                info=Info(producer="Inflight Inspector", details={"cores": f"{len(os.sched_getaffinity(0))}"}),
             )
             header.write(self.path, self.header)
             self._written = self.header

@@ -130,7 +130,9 @@ def figure_lines(shown: Moment) -> list[tuple[str, str, str, str]]:
         lines.append(("contiguous", text, why, ""))
     if figures.growth > 0 and figures.exhausted_ns is not None:
         why = "if pages in use go on growing as in the 2 s before"
-        lines.append(("full in", f"{units.time(figures.exhausted_ns)} · +{units.three_digits(figures.growth)} pages/s", why, ""))
+        lines.append(
+            ("full in", f"{units.time(figures.exhausted_ns)} · +{units.three_digits(figures.growth)} pages/s", why, "")
+        )
     if figures.pressure:
         text = f"no page to be had, {figures.waiting:,} requests wait"
         lines.append(("pressure", text, "", "doubt"))

@@ -7,7 +7,6 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QStyle, QWidget
 
-from inspector import units
 from inspector.picture.labels import moment as moment_text
 from inspector.picture.occupancy import Occupancy
 from inspector.picture.palette import ink

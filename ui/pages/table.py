@@ -12,11 +12,11 @@ from ui.widgets.graphics import Graphic, Slices
 from ui.widgets.table import Column
 
 COLUMNS: tuple[Column, ...] = (
-    Column("", "Logical", 7, "place in the request's block table", is_number=True),
-    Column("", "Physical", 8, "number of the page on the device", is_number=True),
-    Column("", "Tokens", 7, "tokens in the page after the last step that had ended", "tokens", is_number=True),
-    Column("", "Filled", 8, "share of the page that holds tokens", is_drawing=True),
-    Column("", "Holders", 7, "requests that hold this page", is_number=True),
+    Column("", "Logical", 5, "place in the request's block table", is_number=True),
+    Column("", "Physical", 6, "number of the page on the device", is_number=True),
+    Column("", "Tokens", 5, "tokens in the page after the last step that had ended", "tokens", is_number=True),
+    Column("", "Filled", 6, "share of the page that holds tokens", is_drawing=True),
+    Column("", "Holders", 5, "requests that hold this page", is_number=True),
 )
 
 

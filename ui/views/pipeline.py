@@ -26,6 +26,7 @@ from ui.widgets.message import Message
 from ui.widgets.swatches import Entry, Swatches
 
 _MARGIN = 0.1
+_CROWDED = 0.05
 _NO_STAGES = (
     "A pipeline needs two. Open the traces of all ranks together, or record an engine that has stages: "
     "inflight demo --stages 2"
@@ -219,10 +220,11 @@ def against(figures: PipelineFigures) -> tuple[str, ...]:
     if not math.isfinite(figures.ideal):
         return (f"of {units.time(figures.active_ns)} in which iterations ran; micro-batches are not known",)
     equal, unequal = f"{100 * figures.ideal:.1f} %", f"{100 * figures.unequal:.1f} %"
+    rest = "hand-over, jitter and waiting for a processor" if figures.contention > _CROWDED else "hand-over and jitter"
     many = f"{figures.iterations:,} iteration" + "s" * (figures.iterations != 1)
     return (
         f"measured over {many} in view. Equal stages would have {equal}, stages as unequal as these {unequal}; "
-        "the rest is hand-over and jitter",
+        f"the rest is {rest}",
         f"measured. Equal stages would have {equal}, as unequal as these {unequal}",
         f"equal stages {equal}, these {unequal}",
     )
