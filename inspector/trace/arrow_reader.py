@@ -118,6 +118,8 @@ class StreamTail:
         self.path = path
         self.to = -1
         self.state: Literal["open", "ended", "damaged"] = "open"
+        self.is_cut = False
+        """Whether there was more to read the last time."""
         self._offset = 0
         self._fields: list[_Field] | None = None
 
@@ -137,16 +139,18 @@ class StreamTail:
     def _taken(self, most_bytes: int, decode: Callable[[Path, _Batch], T]) -> list[T]:
         found: list[T] = []
         done, size = 0, _CHUNK
+        self.is_cut = False
         while self.state == "open" and done < most_bytes:
             data = memoryview(self._read(size))
             more, at = self._decoded(data, decode)
             found += more
             self._offset += at
             done += at
+            if len(data) < size:
+                return found
             if not at:
-                if len(data) < size:
-                    break
                 size *= 4
+        self.is_cut = self.state == "open"
         return found
 
     def _decoded(self, data: memoryview, decode: Callable[[Path, _Batch], T]) -> tuple[list[T], int]:

@@ -19,7 +19,7 @@ from inspector.trace.table import Array, Table
 from inspector.trace.trace import Trace, TraceInfo
 
 # Nobody records for this long: a record so far from the middle one was stamped by another clock.
-_FAR_NS = 86_400 * 10**9
+FAR_NS = 86_400 * 10**9
 _LAST_EPOCH_NS = 2**61
 # Nodes of one graph launch that may lie between a kernel and those that contradict its end.
 _LOOK_AHEAD = 256
@@ -123,6 +123,16 @@ class Builder:
         """A column of a small table (processes, threads, devices, streams, series) as it stands now."""
         return np.array([row[column] for row in self._small[table].rows], SCHEMAS[table].column(column).dtype)
 
+    def small(self) -> dict[str, dict[str, Array]]:
+        """The small tables that have rows, as they stand now, in the order in which their rows were made."""
+        return {
+            name: {
+                key: np.array([row[key] for row in rows.rows], SCHEMAS[name].column(key).dtype) for key in rows.rows[0]
+            }
+            for name, rows in self._small.items()
+            if rows.rows
+        }
+
     def keys(self, table: str) -> tuple[Any, ...]:
         """The keys of a small table by row: a pid, (process, tid), a device number, ..."""
         return tuple(self._small[table].keys)
@@ -150,12 +160,7 @@ class Builder:
         """
         tables = {name: self._gather(name) for name in SCHEMAS if self._chunks[name]}
         self._chunks = {name: [] for name in SCHEMAS}
-        for name, rows in self._small.items():
-            if rows.rows:
-                tables[name] = {
-                    key: np.array([row[key] for row in rows.rows], SCHEMAS[name].column(key).dtype)
-                    for key in rows.rows[0]
-                }
+        tables |= self.small()
         added = {name: _number_rows(tables[name]) for name in _REFERRED & set(tables)}
         for name in list(tables):
             if "start" in tables[name] and "end" in tables[name] and name not in ("rejected", "flows"):
@@ -165,7 +170,7 @@ class Builder:
         for name, count in added.items():
             _follow_rows(tables, name, count)
         if "kernels" in tables:
-            self._contradicted(tables["kernels"])
+            self._drop("kernels", tables["kernels"], contradicted(tables["kernels"]), _CONTRADICTED)
         if self._chunks["rejected"]:
             found = self._gather("rejected")
             old = tables.get("rejected")
@@ -225,10 +230,10 @@ class Builder:
                 if kept:
                     self.quality.add("outside", f"{name}: began before the session", kept)
         # As floats, since a difference of two hostile numbers may not fit.
-        wrong |= end.astype(np.float64) - start > _FAR_NS
-        if int(start.max()) - int(start.min()) > _FAR_NS:
+        wrong |= end.astype(np.float64) - start > FAR_NS
+        if int(start.max()) - int(start.min()) > FAR_NS:
             middle = np.int64(np.partition(start, len(start) // 2)[len(start) // 2])
-            wrong |= (start < middle - _FAR_NS) | (start > middle + _FAR_NS)
+            wrong |= (start < middle - FAR_NS) | (start > middle + FAR_NS)
         self._drop(name, columns, wrong, _OUTSIDE)
 
     def _drop(self, name: str, columns: dict[str, Array], wrong: npt.NDArray[np.bool_], reason: int) -> None:
@@ -239,29 +244,30 @@ class Builder:
         for key in columns:
             columns[key] = columns[key][keep]
 
-    def _contradicted(self, columns: dict[str, Array]) -> None:
-        """Drop kernels that three or more later kernels of their stream overlap, nodes of one graph launch apart.
 
-        A stream runs its kernels one after the other, so such an end is wrong; a small overlap with the next one is
-        ordinary. Only candidates (few) are looked at one by one.
-        """
-        start, end = columns["start"], columns["end"]
-        # What three of its stream overlap, three of all streams do.
-        if not (start[3:] < end[:-3]).any():
-            return
-        zeros = np.zeros(len(start), np.int64)
-        node, correlation = columns.get("graph_node", zeros), columns["correlation"]
-        key = columns["stream"].astype(np.int64) << 32 | columns.get("context", zeros)
-        order = np.arange(len(start)) if (key == key[:1]).all() else np.argsort(key, kind="stable")
-        s, e, key = start[order], end[order], key[order]
-        wrong = np.zeros(len(start), bool)
-        for at in np.flatnonzero((key[3:] == key[:-3]) & (s[3:] < e[:-3])).tolist():
-            later = slice(at + 1, at + 1 + _LOOK_AHEAD)
-            rows = order[later][(key[later] == key[at]) & (s[later] < e[at])]
-            mine = order[at]
-            same_launch = (correlation[rows] == correlation[mine]) & (node[rows] != 0) & (node[mine] != 0)
-            wrong[mine] = np.count_nonzero(~same_launch) >= 3
-        self._drop("kernels", columns, wrong, _CONTRADICTED)
+def contradicted(columns: Mapping[str, Array]) -> npt.NDArray[np.bool_]:
+    """Which kernels (sorted) three or more later kernels of their stream overlap, nodes of one graph launch apart.
+
+    A stream runs its kernels one after the other, so such an end is wrong; a small overlap with the next one is
+    ordinary. Only candidates (few) are looked at one by one.
+    """
+    start, end = columns["start"], columns["end"]
+    wrong = np.zeros(len(start), bool)
+    # What three of its stream overlap, three of all streams do.
+    if not (start[3:] < end[:-3]).any():
+        return wrong
+    zeros = np.zeros(len(start), np.int64)
+    node, correlation = columns.get("graph_node", zeros), columns["correlation"]
+    key = columns["stream"].astype(np.int64) << 32 | columns.get("context", zeros)
+    order = np.arange(len(start)) if (key == key[:1]).all() else np.argsort(key, kind="stable")
+    s, e, key = start[order], end[order], key[order]
+    for at in np.flatnonzero((key[3:] == key[:-3]) & (s[3:] < e[:-3])).tolist():
+        later = slice(at + 1, at + 1 + _LOOK_AHEAD)
+        rows = order[later][(key[later] == key[at]) & (s[later] < e[at])]
+        mine = order[at]
+        same_launch = (correlation[rows] == correlation[mine]) & (node[rows] != 0) & (node[mine] != 0)
+        wrong[mine] = np.count_nonzero(~same_launch) >= 3
+    return wrong
 
 
 def _number_rows(columns: dict[str, Array]) -> int:

@@ -1,135 +1,108 @@
-"""A recording that was not closed: every whole batch of every producer's streams, as one trace.
+"""A recording that was not compacted: every whole batch of every producer's streams and what its rings still hold.
 
-A producer counts its own rows: what its tables refer to are rows of its own tables. Devices, processes, threads and
-streams that several producers know are one.
+Read in one go here, and bit by bit by `inspector.readers.recording.follow`.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from inspector.errors import Unreadable
 from inspector.readers.reader import Progress, Report
-from inspector.readers.recording.fitting import fitting, unreadable
-from inspector.trace.arrow_reader import read_columns, read_texts
-from inspector.trace.builder import Builder
-from inspector.trace.guarded import in_bounds
+from inspector.readers.recording.growth import Growth
+from inspector.readers.recording.producer import Columns, Producer
+from inspector.readers.recording.rings import rest, ring_names
 from inspector.trace.header import Header
 from inspector.trace.quality import Quality
 from inspector.trace.schema import SCHEMAS
-from inspector.trace.table import Array
-from inspector.trace.trace import Trace, TraceInfo
 
 _FILE = re.compile(r"([A-Za-z0-9_-]+)\.([a-z_]+)\.arrows")
-# Those that others refer to, each after what it refers to itself.
-_SHARED = ("devices", "processes", "threads", "streams", "series")
 # Two clocks that part by more during a recording are worth a word.
 _DRIFT_NS = 1_000_000
+Read = list[tuple[Producer, list[str], dict[str, Columns]]]
 
 
-def read_streams(folder: Path, head: Header, info: TraceInfo, quality: Quality, report: Report) -> Trace:
-    """The trace of a recording whose header is `head`; raises Unreadable, Cancelled."""
-    files: dict[str, dict[str, Path]] = {}
-    try:
-        for path in sorted(folder.iterdir()):
-            if (match := _FILE.fullmatch(path.name)) and (match[2] in SCHEMAS or match[2] == "names"):
-                files.setdefault(match[1], {})[match[2]] = path
-    except OSError as error:
-        raise Unreadable(f"cannot read {folder}", error.strerror or str(error), "check its permissions") from error
-    builder = Builder()
-    builder.quality = quality
-    text = "the recording was not closed: what had been written by then is here"
-    quality.add("recovered", text)
-    offsets = dict.fromkeys(SCHEMAS, 0)
-    done, total = 0, sum(len(tables) for tables in files.values())
-    for name, tables in files.items():
-        producer = _Producer(builder, tables, offsets)
-        for table in (*_SHARED, *(t for t in SCHEMAS if t not in _SHARED and t != "rejected")):
-            if table in tables:
-                producer.add(table)
-                done += 1
-                report(Progress(f"recovering {name}", done, total))
-    epoch = head.clock[0].epoch_ns - head.clock[0].monotonic_ns if head.clock else None
-    if head.clock and abs(head.clock[-1].epoch_ns - head.clock[-1].monotonic_ns - (epoch or 0)) > _DRIFT_NS:
+class Streams:
+    """The producers of a recording, and what was read of them so far."""
+
+    def __init__(self, folder: Path, head: Header) -> None:
+        self.growth = Growth(head.clock[0].monotonic_ns if head.clock else None)
+        self._folder = folder
+        self._producers: dict[str, Producer] = {}
+
+    def find(self) -> list[Producer]:
+        """All producers that have a stream or a ring by now, by name. Raises Unreadable."""
+        try:
+            files = sorted(os.listdir(self._folder))
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise Unreadable(f"cannot read {self._folder}", why, "check its permissions") from error
+        for file in files:
+            if (match := _FILE.fullmatch(file)) and (match[2] in SCHEMAS or match[2] == "names"):
+                self._producer(match[1]).open(match[2])
+        return [self._producers[name] for name in sorted(self._producers)]
+
+    def take(self, producers: list[Producer], most_bytes: int) -> int:
+        """Read what is new of producers, about `most_bytes` of each table; how many rows. Raises Unreadable."""
+        return self.growth.take([(producer, *producer.read(most_bytes)) for producer in producers])
+
+    def cut_at(self) -> int | None:
+        """How far those tables go, trace time, of which there was more to read; None when all of it was read."""
+        return min(
+            (producer.reached[table] for producer in self._producers.values() for table in producer.cut),
+            default=None,
+        )
+
+    def close(self, with_rings: bool) -> None:
+        """Nothing is written any more: take the rest, of the rings too, and show everything. Raises Unreadable."""
+        producers = self.find()
+        self.take(producers, 1 << 62)
+        quality = self.growth.builder.quality
+        for producer in producers:
+            for file in producer.broken():
+                quality.add("truncated", "streams that end in the middle of a batch", first=file)
+        if with_rings:
+            for name in ring_names(self._folder):
+                producer = self._producer(name)
+                found = rest(self._folder, producer, quality)
+                if found is not None:
+                    self.growth.take([(producer, *found)])
+        self.growth.finish()
+
+    def _producer(self, name: str) -> Producer:
+        if name not in self._producers:
+            number = self.growth.add_producer(name)
+            self._producers[name] = Producer(self._folder, name, number, self.growth.builder)
+        return self._producers[name]
+
+
+def read_streams(folder: Path, head: Header, is_live: bool, report: Report) -> Streams:
+    """The recording with all that it holds; raises Unreadable, Cancelled."""
+    streams = Streams(folder, head)
+    producers = streams.find()
+    for done, producer in enumerate(producers):
+        report(Progress(f"recovering {producer.name}", done, len(producers)))
+        streams.take([producer], 1 << 62)
+    streams.close(with_rings=not is_live and not is_closed(head))
+    return streams
+
+
+def is_closed(head: Header) -> bool:
+    """Whether the recorder had come to its end: it notes that on both clocks."""
+    return head.state == "recording" and len(head.clock) > 1
+
+
+def start_epoch(head: Header) -> int | None:
+    """The wall clock of trace time 0, where the header tells it."""
+    return head.clock[0].epoch_ns if head.clock else None
+
+
+def note_clocks(head: Header, quality: Quality) -> None:
+    """Say so where the clocks parted."""
+    if not head.clock:
+        return
+    first, last = head.clock[0], head.clock[-1]
+    if abs((last.epoch_ns - last.monotonic_ns) - (first.epoch_ns - first.monotonic_ns)) > _DRIFT_NS:
         quality.add("clock", "the wall clock and that of the records parted during the recording")
-    details = {**info.details, "state": "recovered"}
-    return builder.build(replace(info, start_epoch_ns=epoch, details=details))
-
-
-class _Producer:
-    """Adds the tables of one producer, with its row numbers and name ids turned into those of the trace."""
-
-    def __init__(self, builder: Builder, files: dict[str, Path], offsets: dict[str, int]) -> None:
-        self._builder = builder
-        self._files = files
-        self._offsets = offsets
-        texts: list[str] = []
-        if "names" in files:
-            texts, whole = read_texts(files["names"])
-            self._tail(files["names"], whole)
-        # One more entry at the end of each answers for -1.
-        self._rows: dict[str, Array] = {"names": np.append(builder.names.add_all(texts), np.int32(-1))}
-
-    def add(self, table: str) -> None:
-        """Add the whole batches of a table."""
-        path = self._files[table]
-        batches, whole = read_columns(path)
-        self._tail(path, whole)
-        rows: list[int] = []
-        count = 0
-        for batch in batches:
-            columns = {
-                key: self._moved(path, table, key, values)
-                for key, values in fitting(path, table, batch, self._builder.quality).items()
-            }
-            if table in _SHARED:
-                rows += self._shared(table, columns)
-            else:
-                self._builder.add(table, **columns)
-                count += len(next(iter(columns.values())))
-        first = self._offsets[table]
-        self._offsets[table] += count
-        own = rows if table in _SHARED else np.arange(first, first + count, dtype=np.int32)
-        self._rows[table] = np.append(own, np.int32(-1)).astype(np.int32)
-
-    def _tail(self, path: Path, whole: bool) -> None:
-        if not whole:
-            self._builder.quality.add("truncated", "streams that end in the middle of a batch", first=path.name)
-
-    def _moved(self, path: Path, table: str, key: str, values: Array) -> Array:
-        column = SCHEMAS[table].column(key)
-        if not in_bounds(column, values):
-            raise unreadable(path, f"column {key} holds what cannot be")
-        if not column.refers:
-            return values
-        rows = self._rows.get(column.refers, np.array([-1], np.int32))
-        # What was not flushed in time is unknown now, not wrong.
-        lost = (values < -1) | (values >= len(rows) - 1)
-        if lost.any():
-            text = f"{table}.{key}: what it refers to was not written in time"
-            self._builder.quality.add("truncated", text, int(np.count_nonzero(lost)), path.name)
-        return rows[np.where(lost, -1, values)]
-
-    def _shared(self, table: str, columns: dict[str, Array]) -> list[int]:
-        builder, names = self._builder, self._builder.names
-        rows = [
-            dict(zip(columns, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)
-        ]
-        for row in rows:
-            for column in SCHEMAS[table].columns:
-                if column.refers == "names":
-                    row[column.name] = names[row[column.name]]
-            row.pop("source", None)
-        if table == "devices":
-            return [builder.device(**row) for row in rows]
-        if table == "processes":
-            return [builder.process(**row) for row in rows]
-        if table == "threads":
-            return [builder.thread(**row) for row in rows]
-        if table == "streams":
-            return [builder.stream(**row) for row in rows]
-        return [builder.series(**row) for row in rows]

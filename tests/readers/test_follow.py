@@ -1,0 +1,293 @@
+"""A growing recording, followed: in whatever pieces it comes, the end is what one read gives, and before it a part."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inspector.readers.recording.follow import Following
+from inspector.trace import header, lock
+from inspector.trace.arrow import StreamWriter
+from inspector.trace.header import Anchor, Header
+from inspector.trace.schema import NEVER, SCHEMAS
+from inspector.trace.table import Array
+from inspector.trace.trace import Trace
+from tests.readers.recordings import opened
+
+BOOT = 7_000_000_000
+MS = 1_000_000
+
+
+@dataclass
+class Clock:
+    """The clock of the records; stands still unless it is turned."""
+
+    now: int = BOOT
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@dataclass
+class Folder:
+    """A recording that a test writes piece by piece."""
+
+    path: Path
+    held: int = -1
+    writers: dict[str, StreamWriter] = field(default_factory=dict)
+    tos: dict[str, int] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        self.path.mkdir()
+        self.held = lock.take(self.path)
+        header.write(self.path, Header(format=1, state="recording", clock=[Anchor(BOOT, 10**18)]))
+
+    def texts(self, producer: str, texts: list[str]) -> None:
+        self._writer(producer, "names").append_texts(texts, 0)
+
+    def rows(self, producer: str, table: str, **columns: Any) -> None:
+        schema = SCHEMAS[table]
+        size = max(len(values) for values in columns.values())
+        found = {}
+        for column in schema.columns:
+            if column.name in columns:
+                found[column.name] = np.array(columns[column.name], column.dtype)
+            elif not column.optional:
+                found[column.name] = np.full(size, NEVER if column.may_be_never else -1, column.dtype)
+        self._writer(producer, table).append(found, 0)
+
+    def _writer(self, producer: str, table: str) -> StreamWriter:
+        name = f"{producer}.{table}"
+        if name not in self.writers:
+            self.writers[name] = StreamWriter(self.path / f"{name}.arrows")
+        return self.writers[name]
+
+    def let_go(self) -> None:
+        """The recorder is gone."""
+        if self.held >= 0:
+            os.close(self.held)
+        self.held = -1
+
+    def end(self) -> None:
+        self.let_go()
+        for writer in self.writers.values():
+            writer.close()
+        self.writers = {}
+
+
+@contextmanager
+def folder() -> Iterator[Folder]:
+    with tempfile.TemporaryDirectory() as parent:
+        made = Folder(Path(parent) / "a.inflight")
+        made.begin()
+        try:
+            yield made
+        finally:
+            made.end()
+
+
+def start(made: Folder, producer: str, pid: int) -> None:
+    made.texts(producer, [producer, "gemm", "attention", "launch", "step"])
+    made.rows(producer, "processes", pid=[pid], name=[0])
+    made.rows(producer, "threads", process=[0, 0], tid=[pid, pid + 1], name=[0, -1])
+    made.rows(producer, "devices", number=[pid % 2])
+    made.rows(producer, "streams", process=[0, 0], device=[0, 0], number=[7, 8])
+
+
+def plain(trace: Trace, table: str) -> dict[str, list[Any]]:
+    """The rows with texts, process ids and so on in place of row numbers, which differ with the order of coming."""
+    small = {name: trace[name] for name in ("processes", "threads", "streams", "devices", "series")}
+
+    def process(row: int) -> Any:
+        return int(small["processes"]["pid"][row]) if row >= 0 else None
+
+    def thread(row: int) -> Any:
+        table = small["threads"]
+        return (process(table["process"][row]), int(table["tid"][row])) if row >= 0 else None
+
+    def stream(row: int) -> Any:
+        table, devices = small["streams"], small["devices"]["number"]
+        owner = process(table["process"][row])
+        return (owner, int(devices[table["device"][row]]), int(table["number"][row])) if row >= 0 else None
+
+    turn = {"processes": process, "threads": thread, "streams": stream}
+    found: dict[str, list[Any]] = {}
+    for name, values in trace[table].columns.items():
+        refers = SCHEMAS[table].column(name).refers
+        if refers == "names":
+            found[name] = [trace.names[int(value)] for value in values]
+        else:
+            found[name] = [turn[refers](row) for row in values.tolist()] if refers in turn else values.tolist()
+    if table == "rejected":  # in the order of coming
+        order = sorted(range(len(trace[table])), key=lambda row: [str(values[row]) for values in found.values()])
+        return {name: [values[row] for row in order] for name, values in found.items()}
+    return found
+
+
+def assert_same(trace: Trace, expected: Trace) -> None:
+    for table in SCHEMAS:
+        if table in ("processes", "threads", "streams", "devices", "series"):
+            assert len(trace[table]) == len(expected[table]), table
+        else:
+            assert plain(trace, table) == plain(expected, table), table
+    assert trace.info.duration_ns == expected.info.duration_ns
+    assert trace.info.origin_ns == expected.info.origin_ns == BOOT
+
+
+Piece = tuple[str, list[tuple[int, int]]]
+PIECES = st.lists(
+    st.tuples(
+        st.sampled_from(["one", "two"]),
+        st.lists(st.tuples(st.integers(0, 60), st.integers(-1, 40)), min_size=1, max_size=6),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def write(made: Folder, piece: Piece, done: dict[str, int]) -> None:
+    """Kernels, ranges, an iteration and a request with steps and page events: (start, length) in ms."""
+    producer, spans = piece
+    number = done.setdefault(producer, 0)
+    if not number:
+        start(made, producer, 10 if producer == "one" else 21)
+    done[producer] += 1
+    begin = [BOOT + at * MS for at, _ in spans]
+    end = [BOOT + (at + length) * MS for at, length in spans]
+    size = len(spans)
+    ids = [number * 10 + at for at in range(size)]
+    # In the order in which the recorder writes them: what others refer to comes first.
+    made.rows(producer, "iterations", start=begin[:1], end=[max(begin[0], end[0])], process=[0], iteration=[number])
+    last = [NEVER if number % 2 else end[0]]
+    request = {"request": [number // 2], "arrival": [BOOT + (number // 2) * 5 * MS], "last_token": last}
+    made.rows(producer, "requests", **request, prompt_tokens=[5 if number % 2 else -1])
+    made.rows(producer, "kernels", start=begin, end=end, stream=[at % 2 for at in range(size)], name=[1] * size)
+    made.rows(
+        producer,
+        "ranges",
+        start=begin,
+        end=end,
+        thread=[at % 2 for at in range(size)],
+        name=[4] * size,
+        kind=[2] * size,
+    )
+    made.rows(producer, "steps", iteration=[number] * 2, request=[number] * 2, phase=[1, 4], tokens=[number, 0])
+    kinds = [at % 7 for at in range(size)]
+    made.rows(producer, "page_events", time=end, sequence=ids, block=ids, request=[number] * size, kind=kinds)
+
+
+@settings(max_examples=60, deadline=None)
+@given(PIECES, st.data())
+def test_what_comes_in_pieces_is_what_one_read_gives(pieces: list[Piece], data: st.DataObject) -> None:
+    with folder() as made:
+        clock = Clock()
+        following = Following(made.path, clock)
+        done: dict[str, int] = {}
+        generations: list[Trace] = []
+        for piece in pieces:
+            write(made, piece, done)
+            clock.now += data.draw(st.integers(0, 300)) * MS
+            trace = following.poll()
+            if trace is not None:
+                generations.append(trace)
+                for table in ("kernels", "ranges", "iterations"):
+                    starts = trace[table]["start"]
+                    assert not (starts[1:] < starts[:-1]).any()
+        held = [
+            {name: {k: v.copy() for k, v in t.columns.items()} for name, t in g.tables.items()} for g in generations
+        ]
+        made.end()
+        last = following.poll()
+        assert last is not None
+        assert following.state == "recovered"
+        assert_same(last, opened(made.path))
+        assert following.poll() is None
+        for generation, columns in zip(generations, held, strict=True):
+            for name, table in generation.tables.items():
+                for key, values in table.columns.items():
+                    assert np.array_equal(values, columns[name][key]), (name, key)
+        numbers = [generation.generation for generation in (*generations, last)]
+        assert numbers == sorted(set(numbers))
+
+
+def test_rows_are_shown_once_nothing_is_expected_before_them() -> None:
+    with folder() as made:
+        clock = Clock()
+        following = Following(made.path, clock)
+        first = following.poll()
+        assert first is not None
+        assert first.info.details["state"] == "recording"
+        assert following.poll() is None
+        start(made, "one", 10)
+        made.rows("one", "kernels", start=[BOOT, BOOT + 200 * MS], end=[BOOT + 1, BOOT + 201 * MS], stream=[0, 0])
+        second = following.poll()
+        assert second is not None
+        assert second["kernels"]["start"].tolist() == [0]
+        assert second.settled_ns == 201 * MS - following.lag_ns
+        clock.now += 300 * MS
+        third = following.poll()
+        assert third is not None
+        assert third["kernels"]["start"].tolist() == [0, 200 * MS]
+        assert len(second["kernels"]) == 1
+        assert third["kernels"].revision == second["kernels"].revision
+
+
+def test_a_closed_recording_is_opened_as_such() -> None:
+    from probes.compaction import compact
+
+    with folder() as made:
+        following = Following(made.path, Clock())
+        start(made, "one", 10)
+        made.rows("one", "kernels", start=[BOOT + 5], end=[BOOT + 9], stream=[1], name=[2])
+        live = following.poll()
+        assert live is not None
+        for writer in made.writers.values():
+            writer.close()
+        made.writers = {}
+        head = Header(format=1, state="recording", clock=[Anchor(BOOT, 10**18), Anchor(BOOT + 50, 10**18 + 50)])
+        header.write(made.path, head)
+        assert compact(made.path, head)
+        last = following.poll()
+        assert last is not None
+        assert following.state == "complete"
+        assert last.generation > live.generation
+        assert last["kernels"]["start"].tolist() == [5]
+        assert last.info.origin_ns == live.info.origin_ns == BOOT
+        assert last.info.details.get("state") is None
+        assert not last.quality.notes
+
+
+def test_a_recording_that_goes_on_can_be_opened_without_following() -> None:
+    with folder() as made:
+        start(made, "one", 10)
+        made.rows("one", "kernels", start=[BOOT + 5], end=[BOOT + 9], stream=[1], name=[2])
+        trace = opened(made.path)
+        assert trace["kernels"]["start"].tolist() == [5]
+        assert trace.info.details["state"] == "recording"
+        assert [note.code for note in trace.quality.notes] == ["absent"]
+
+
+def test_late_rows_are_put_in_their_places() -> None:
+    with folder() as made:
+        clock = Clock()
+        following = Following(made.path, clock)
+        start(made, "one", 10)
+        starts: Array = BOOT + np.arange(1, 9) * 100 * MS
+        made.rows("one", "kernels", start=starts, end=starts + MS, stream=[0] * 8)
+        before = following.poll()
+        made.rows("one", "kernels", start=[BOOT + 50 * MS], end=[BOOT + 60 * MS], stream=[0])
+        after = following.poll()
+        assert before is not None
+        assert after is not None
+        assert after["kernels"]["start"].tolist() == sorted([50 * MS, *before["kernels"]["start"].tolist()])
+        assert after["kernels"].revision > before["kernels"].revision
+        assert following.num_repairs == 1
