@@ -49,10 +49,10 @@ def caught() -> Iterator[Signals]:
     os.set_blocking(waker, False)
     signals = Signals(wake)
     waker_before = signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-    # What was ignored when we were started (nohup) stays so.
-    before = {
-        number: signal.signal(number, signals._put) for number in _ALL if signal.getsignal(number) is not signal.SIG_IGN
-    }
+    # Who started us with nohup means it. A shell that starts us in the background has SIGINT ignored as well, but who
+    # sends us one all the same means us to end.
+    kept = [number for number in (signal.SIGHUP,) if signal.getsignal(number) is signal.SIG_IGN]
+    before = {number: signal.signal(number, signals._put) for number in _ALL if number not in kept}
     try:
         yield signals
     finally:
