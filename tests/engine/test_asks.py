@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.workloads.engine.asks import Ask, Cut, Refused, parse
-from probes.workloads.engine.tokens import ASSISTANT, END, USER, Tokenizer
+from probes.workloads.engine.tokens import ASSISTANT, END, SYSTEM, USER, Tokenizer
 
 BYTES = Tokenizer([])
 LONGEST = 64
 
 
-def _parse(chat: bool = False, **fields: Any) -> Ask:
-    return parse(json.dumps(fields).encode(), chat=chat, model="tiny", tokenizer=BYTES, longest=LONGEST)
+def _parse(chat: bool = False, system: str = "", **fields: Any) -> Ask:
+    return parse(json.dumps(fields).encode(), chat=chat, model="tiny", system=system, tokenizer=BYTES, longest=LONGEST)
 
 
 def test_a_text_becomes_tokens_and_what_is_not_said_has_a_default() -> None:
@@ -37,6 +37,12 @@ def test_a_chat_speaks_in_roles_and_may_fill_all_the_room() -> None:
     assert ask.prompts == ((USER, 97, 98, ASSISTANT, 99, END, ASSISTANT),)
     assert ask.max_tokens == LONGEST - 7
     assert _parse(chat=True, messages=said, max_tokens=9, max_completion_tokens=5).max_tokens == 5
+
+
+def test_a_chat_without_a_system_message_gets_the_models_own() -> None:
+    user, own = {"role": "user", "content": "a"}, {"role": "system", "content": "c"}
+    assert _parse(chat=True, system="b", messages=[user]).prompts == ((SYSTEM, 98, USER, 97, ASSISTANT),)
+    assert _parse(chat=True, system="b", messages=[own, user]).prompts == ((SYSTEM, 99, USER, 97, ASSISTANT),)
 
 
 def test_null_asks_for_the_default_and_what_asks_for_nothing_is_let_pass() -> None:
@@ -99,7 +105,7 @@ def test_no_body_breaks_it(body: bytes | str) -> None:
     raw = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
     status = 0
     try:
-        parse(raw, chat=False, model="tiny", tokenizer=BYTES, longest=LONGEST)
+        parse(raw, chat=False, model="tiny", system="", tokenizer=BYTES, longest=LONGEST)
     except Refused as refused:
         status = refused.status
     assert status == 400
@@ -107,7 +113,7 @@ def test_no_body_breaks_it(body: bytes | str) -> None:
 
 def test_deep_nesting_is_refused() -> None:
     with pytest.raises(Refused, match="not JSON"):
-        parse(b"[" * 200_000, chat=False, model="tiny", tokenizer=BYTES, longest=LONGEST)
+        parse(b"[" * 200_000, chat=False, model="tiny", system="", tokenizer=BYTES, longest=LONGEST)
 
 
 def _first_to_end(text: str, stops: list[str]) -> tuple[str, bool]:

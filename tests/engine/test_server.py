@@ -24,6 +24,7 @@ class Scripted:
     """Says `says` to every prompt, a token at a time; with `silent` it only listens."""
 
     model = "tiny"
+    system = ""
     tokenizer = BYTES
     longest = 400
 

@@ -63,8 +63,10 @@ _ONLY: Mapping[str, tuple[object, ...]] = {
 }
 
 
-def parse(body: bytes, *, chat: bool, model: str, tokenizer: Tokenizer, longest: int) -> Ask:
+def parse(body: bytes, *, chat: bool, model: str, system: str, tokenizer: Tokenizer, longest: int) -> Ask:
     """The request in `body` (JSON). `longest` is the most tokens that prompt and answer can have together.
+
+    `system` opens a chat that has no system message, as the model's chat template does; "" none.
 
     Raises Refused with what is wrong; 404 where another model is asked for.
     """
@@ -80,7 +82,7 @@ def parse(body: bytes, *, chat: bool, model: str, tokenizer: Tokenizer, longest:
     for name, allowed in _ONLY.items():
         if name in fields and fields[name] not in allowed:
             raise Refused(400, f"{name} {fields[name]!r} is not supported by this engine")
-    prompts = _messages(fields, tokenizer) if chat else _prompts(fields, tokenizer)
+    prompts = _messages(fields, system, tokenizer) if chat else _prompts(fields, tokenizer)
     room = longest - max(len(prompt) for prompt in prompts)
     if room < 1:
         raise Refused(400, f"the prompt has {longest - room} tokens; prompt and answer together can have {longest}")
@@ -135,7 +137,7 @@ def _ids(prompt: object, tokenizer: Tokenizer) -> tuple[int, ...]:
     return tuple(ids)
 
 
-def _messages(fields: dict[str, Any], tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
+def _messages(fields: dict[str, Any], system: str, tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
     messages = fields.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Refused(400, "messages must be a list of at least one {role, content}")
@@ -145,6 +147,8 @@ def _messages(fields: dict[str, Any], tokenizer: Tokenizer) -> tuple[tuple[int, 
         if role not in ("system", "user", "assistant"):
             raise Refused(400, f"a message's role must be system, user or assistant, not {role!r}")
         said.append((role, _content(message.get("content"))))
+    if system and said[0][0] != "system":
+        said.insert(0, ("system", system))
     return (tuple(tokenizer.chat(said)),)
 
 

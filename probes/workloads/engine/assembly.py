@@ -19,6 +19,7 @@ from probes.workloads.engine.engine import Engine, Settings
 from probes.workloads.engine.loop import Limits, Load, Loop
 from probes.workloads.engine.model import SHAPES, Decoder, load
 from probes.workloads.engine.options import Options
+from probes.workloads.engine.prompts import SYSTEM_PROMPTS
 from probes.workloads.engine.records import Observer
 from probes.workloads.engine.runner import LocalRunner, Runner
 from probes.workloads.engine.server import Server
@@ -95,7 +96,8 @@ def _runner(model: Decoder, options: Options, stack: ExitStack) -> Runner:
 
 def _serve(options: Options, tokenizer: Tokenizer, statistics: Statistics, loop: Loop, stack: ExitStack) -> str:
     info = {"options": dataclasses.asdict(options), "backend": "inflight", "torch": torch.__version__}
-    desk = Desk(loop.engine, tokenizer, statistics, f"inflight-{options.model}", info, loop.post)
+    system = SYSTEM_PROMPTS["faq"] if options.model == "trained" else ""
+    desk = Desk(loop.engine, tokenizer, statistics, f"inflight-{options.model}", system, info, loop.post)
     try:
         server = Server(desk, options.port or 0)
     except OSError as error:

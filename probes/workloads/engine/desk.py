@@ -33,10 +33,12 @@ class Desk:
         tokenizer: Tokenizer,
         statistics: Statistics,
         model: str,
+        system: str,
         info: Json,
         post: Callable[[Callable[[], None]], None],
     ) -> None:
         self.model = model
+        self.system = system
         self.tokenizer = tokenizer
         self.iterations = statistics.iterations
         self.page_events = statistics.page_events

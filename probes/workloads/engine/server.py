@@ -153,7 +153,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def _generate(self, chat: bool) -> None:
         service = self.server.service
-        ask = parse(self.body, chat=chat, model=service.model, tokenizer=service.tokenizer, longest=service.longest)
+        ask = parse(
+            self.body,
+            chat=chat,
+            model=service.model,
+            system=service.system,
+            tokenizer=service.tokenizer,
+            longest=service.longest,
+        )
         ticket = service.submit(ask)
         done = False
         try:

@@ -37,6 +37,10 @@ class Service(Protocol):
         """Name of the model."""
 
     @property
+    def system(self) -> str:
+        """What a chat begins with that has no system message; "" nothing."""
+
+    @property
     def tokenizer(self) -> Tokenizer:
         """Texts to tokens and back."""
 
