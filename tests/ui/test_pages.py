@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -252,6 +253,32 @@ def test_a_trace_that_grows_is_followed_until_a_moment_is_sought(user: User, eng
     assert (view._shown.trace.generation, view._shown.time) == (3, 1_000_000)
     user.click("Follow")
     assert view._shown.time == view._shown.trace.end_ns
+
+
+def test_a_selected_request_that_ends_does_not_hold_the_view_back(user: User) -> None:
+    def grown(generation: int) -> Trace:
+        trace = engine_trace(Setup(seed=5, blocks=30, host_blocks=4, work=8 * generation))
+        end = int(trace["iterations"]["end"][15 * generation])
+        rows = trace["page_events"]["time"] <= end
+        tables = {**trace.tables, "page_events": trace["page_events"].take(rows)}
+        return Trace(replace(trace.info, duration_ns=end), tables, trace.names, trace.quality, generation)
+
+    view = open_pages(user, grown(1))
+    shown = view._shown
+    assert shown is not None
+    row = int(shown.pages.owner[used_page(view)])
+    request = int(shown.trace["requests"]["request"][row])
+    user.session.select(Selection(request=request))
+    for generation in (2, 3):
+        # What a recording that grows does: the selection stays.
+        user.session.trace = grown(generation)
+        user.session.trace_changed.emit()
+    assert view._shown is not None
+    assert view._shown.table is not None
+    assert len(view._shown.table) == 0
+    assert view._shown.time == view._shown.trace.end_ns
+    user.click("Beside the page map: Page table")
+    assert user.sees(f"Request {request} holds no page")
 
 
 def test_numbers_and_pictures_can_be_had(user: User, engine: Trace, tmp_path: Path) -> None:

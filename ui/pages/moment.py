@@ -40,7 +40,8 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Moment:
-    """Everything that is shown of one moment. `row` is that of `request` in requests, -1 none; `mine` its pages."""
+    """Everything that is shown of one moment. `row` is that of `request` in requests, -1 none; `mine` its pages. It was
+    `sought` where it is another moment than the one wanted, for the sake of the request."""
 
     trace: Trace
     wanted: Wanted
@@ -48,6 +49,7 @@ class Moment:
     map: PageMap
     figures: PageFigures
     row: int
+    sought: bool
     table: PageTable | None
     mine: Mask | None
     tree: PrefixPicture | None
@@ -68,10 +70,11 @@ def moment(trace: Trace, wanted: Wanted) -> Moment:
     if time is None:
         time = trace.end_ns if trace.generation else busiest(trace)
     pages = pages_at(trace, time)
+    sought = False
     if wanted.seek and row >= 0 and not (replay.log.request[pages.held] == row).any():
         taken = np.flatnonzero((replay.log.request == row) & (replay.flags & OPENS != 0))
         if len(taken):
-            pages = pages_at(trace, int(replay.log.time[taken[-1]]))
+            pages, sought = pages_at(trace, int(replay.log.time[taken[-1]])), True
     table = mine = None
     if row >= 0:
         table = page_table(trace, pages, row)
@@ -86,6 +89,7 @@ def moment(trace: Trace, wanted: Wanted) -> Moment:
         page_map(trace, pages, wanted.by),
         page_figures(trace, pages),
         row,
+        sought,
         table,
         mine,
         prefix_picture(prefix_tree(trace, pages)) if wanted.tree else None,

@@ -84,6 +84,9 @@ class KvPages(View):
     def show_answer(self, answer: Moment) -> None:
         """Paint map, figures, table and tree of one moment."""
         self._shown = answer
+        if self.wanted.seek:
+            # Once: a request that ends later does not hold the view back.
+            self.wanted = replace(self.wanted, seek=False, time=answer.time if answer.sought else self.wanted.time)
         page = self.session.selection.page
         selected = -1 if page is None else page
         words = where(answer)
