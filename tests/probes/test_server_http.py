@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import inspector
-from inspector.errors import Unreadable
+from inspector.errors import Missing, Unreadable
 from inspector.trace.schema import NEVER, PAGE_EVENTS
 from inspector.trace.trace import Trace
 from probes.server_http import attach as attaching
 from probes.server_http import client, poller
 from probes.server_http.client import address
+from probes.server_http.feed import Feed
 from tests.probes.stand_in_server import StandIn, later, pytorch, stamp, stand_in, tensorrt
 
 
@@ -366,3 +370,69 @@ def test_a_server_of_another_kind_is_no_recording(out: Path) -> None:
     with stand_in() as server, pytest.raises(Unreadable, match="tells nothing"):
         attaching.attach(address(server.url), out, 20)
     assert not out.exists()
+
+
+def test_an_answer_that_drips_is_broken_off(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "WHOLE_S", 0.3)
+    gone = threading.Event()
+
+    def drip(handler: Any) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000000")
+        handler.end_headers()
+        body = json.dumps([pytorch(1)]).encode()[:-1]
+        handler.wfile.write(body)
+        try:
+            while not gone.wait(0.02):
+                handler.wfile.write(b" ")
+        except OSError:
+            gone.set()
+
+    with stand_in() as server:
+        server.say("GET /metrics", drip, [pytorch(2)])
+        trace = record(server, out, asked(server, "GET /metrics", 4))
+        assert gone.is_set()
+    assert trace["iterations"]["iteration"].tolist() == [1, 2]
+    assert trace.quality.count("truncated") == 1
+
+
+def test_a_server_that_goes_and_comes_back_is_found_again(out: Path) -> None:
+    with ExitStack() as first, ExitStack() as second:
+        server = first.enter_context(stand_in())
+        server.say("GET /metrics", [pytorch(7)])
+        running = [server]
+
+        def restarted() -> bool:
+            if running[-1].count("GET /metrics") < 3:
+                return False
+            if len(running) == 1:
+                first.close()
+                running.append(second.enter_context(stand_in(server.port)))
+                running[-1].say("GET /metrics", [pytorch(1), pytorch(2)])
+            return running[-1].count("GET /metrics") >= 3
+
+        trace = record(server, out, restarted)
+    assert trace["iterations"]["iteration"].tolist() == [7, 1, 2]
+    assert trace.quality.count("profiler") == 1
+
+
+def test_a_full_disk_ends_the_recording_and_leaves_what_was_written(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flush = Feed.flush
+    written = threading.Event()
+
+    def fills_up(feed: Feed) -> None:
+        if written.is_set():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        flush(feed)
+        if feed.num_rows("iterations") >= 2:
+            written.set()
+
+    monkeypatch.setattr(Feed, "flush", fills_up)
+    with stand_in() as server:
+        server.say("GET /metrics", [pytorch(1), pytorch(2)], [pytorch(3)])
+        outcome = attaching.attach(address(server.url), out, 30)
+    assert isinstance(outcome.failure, Missing)
+    assert "No space left" in str(outcome.failure)
+    trace = inspector.open(out)
+    assert trace["iterations"]["iteration"].tolist() == [1, 2]
+    assert trace.quality.count("recovered") == 1

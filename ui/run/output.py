@@ -37,12 +37,16 @@ class Output(QWidget):
         head.addWidget(self._title)
         head.addStretch(1)
         head.addWidget(self._note)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(2 * GRID, 0, 2 * GRID, 0)
-        layout.setSpacing(GRID // 2)
-        layout.addLayout(head)
-        layout.addWidget(self.text, 1)
+        self._layout = QVBoxLayout(self)
+        self._layout.setSpacing(GRID // 2)
+        self._layout.addLayout(head)
+        self._layout.addWidget(self.text, 1)
+        self.indent(False)
         self.retheme()
+
+    def indent(self, on: bool) -> None:
+        """With room at the left, where something stands there, or without."""
+        self._layout.setContentsMargins(2 * GRID if on else 0, 0, 2 * GRID, 0)
 
     def clear(self) -> None:
         """Begin anew."""

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from inspector.trace.trace import Trace
 
 COLUMNS = (
-    Column("probe", "Probe", 14, "what records", is_name=True),
-    Column("process", "Process", 16, "the process that it records in"),
-    Column("state", "State", 9),
-    Column("records", "Records", 9, "rows given so far", is_number=True),
-    Column("lost", "Lost", 8, "rows that had no room, or that could not be read", is_number=True),
-    Column("cost", "Cost", 9, "processor time that it took, as a share of the time passed", "ns", is_number=True),
+    Column("probe", "Probe", 12, "what records", is_name=True),
+    Column("state", "State", 7),
+    Column("records", "Records", 7, "rows given so far", is_number=True),
+    Column("lost", "Lost", 5, "rows that had no room, or that could not be read", is_number=True),
+    Column("cost", "Cost", 5, "processor time that it took, as a share of the time passed", "ns", is_number=True),
+    Column("process", "Process", 13, "the process that it records in"),
     Column("message", "Says", 24),
 )
 
@@ -65,11 +65,11 @@ class ProbeRows:
         cost = "" if probe.cost_ns < 0 else f"{100 * probe.share:.2g} %"
         return (
             probe.name,
-            probe.process,
             probe.state,
             units.count(probe.records),
             f"{probe.lost:,}",
             cost,
+            probe.process,
             probe.message,
         )[column]
 
@@ -77,7 +77,7 @@ class ProbeRows:
         """The value to copy."""
         probe = self.probes[row]
         cost = None if probe.cost_ns < 0 else probe.cost_ns
-        return (probe.name, probe.process, probe.state, probe.records, probe.lost, cost, probe.message)[column]
+        return (probe.name, probe.state, probe.records, probe.lost, cost, probe.process, probe.message)[column]
 
     def graphic(self, row: int, column: int) -> Graphic | None:
         """None: all of it is text."""

@@ -88,7 +88,7 @@ class Run(View):
         self.probes.retheme()
         if self._options:
             self.form.set_options(self._options, self.form.values())
-            self._show_knobs()
+            self._show_knobs(self.knobs.values())
         self._changed()
 
     def take_focus(self) -> None:
@@ -182,6 +182,7 @@ class Run(View):
             self._split.addWidget(widget)
         for at, share in enumerate((0, 3, 2)):
             self._split.setStretchFactor(at, share)
+        self._split.setSizes([self.theme.px(each) for each in (304, 560, 440)])
         self._split.setHandleWidth(1)
         layout = QVBoxLayout(page)
         layout.setContentsMargins(2 * GRID, GRID, 2 * GRID, GRID)
@@ -225,7 +226,7 @@ class Run(View):
         self._stop.setText("Stop now" if state is RunState.STOPPING else "Stop")
         self._again.setVisible(not run.is_alive)
         self._new.setVisible(not run.is_alive)
-        self.knobs.setEnabled(state in (RunState.RUNNING, RunState.PAUSED))
+        self._allow_knobs()
         why = self._reason()
         self._why.setText(why)
         self._why.setVisible(bool(why))
@@ -284,13 +285,21 @@ class Run(View):
     def _no_options(self, failure: Failure) -> None:
         self._choice_note.set_text(failure.line)
 
-    def _show_knobs(self) -> None:
+    def _show_knobs(self, values: dict[str, Any] | None = None) -> None:
+        """Fields for what can change, with `values`, else as the run was started."""
         launch = self.child.launch
-        live = [option for option in self._options if option.live]
-        shown = bool(live) and launch is not None and launch.has_knobs
+        if launch is not None and launch.has_knobs:
+            live = [option for option in self._options if option.live]
+            self.knobs.set_options(live, values or from_argv(self._options, launch.own))
+        self._allow_knobs()
+
+    def _allow_knobs(self) -> None:
+        run = self.child
+        self.knobs.setEnabled(run.state in (RunState.RUNNING, RunState.PAUSED))
+        has_knobs = run.launch is not None and run.launch.has_knobs and bool(self.knobs.values())
+        shown = has_knobs and run.is_alive
         self._knobs_box.setVisible(shown)
-        if shown and launch is not None:
-            self.knobs.set_options(live, from_argv(self._options, launch.own))
+        self.output.indent(shown)
 
     def _is_of_run(self, trace: Trace) -> bool:
         launch = self.child.launch
@@ -300,7 +309,7 @@ class Run(View):
 def _titled(title: QLabel, widget: QWidget, left: int = 2 * GRID) -> QWidget:
     box = QWidget()
     layout = QVBoxLayout(box)
-    layout.setContentsMargins(left, 0, 0, 0)
+    layout.setContentsMargins(left, 0, GRID - left // 2, 0)
     layout.setSpacing(GRID // 2)
     layout.addWidget(title)
     layout.addWidget(widget, 1)
