@@ -127,6 +127,16 @@ def test_dragging_the_line_and_stepping_move_the_moment(user: User, engine: Trac
     assert view._shown.time == busiest(engine)
 
 
+def test_an_iteration_that_is_selected_elsewhere_is_the_moment(user: User, engine: Trace) -> None:
+    view = open_pages(user, engine)
+    iterations = engine["iterations"]
+    user.session.select(Selection(iteration=int(iterations["iteration"][12])))
+    assert view._shown is not None
+    assert view._shown.time == int(iterations["end"][12])
+    user.session.select(Selection(iteration=10**9))
+    assert view._shown.time == int(iterations["end"][12])
+
+
 def test_playing_goes_on_until_the_end_and_stops(
     start_window: Callable[..., User], engine: Trace, qtbot: QtBot
 ) -> None:

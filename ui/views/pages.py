@@ -37,7 +37,7 @@ _FAR = 20
 
 
 class KvPages(View):
-    """The moment is the newest one of a trace that grows, until the user seeks another."""
+    """The moment is the newest one of a trace that grows, until the user seeks another or selects an iteration."""
 
     ID: ClassVar[str] = "pages"
     TITLE: ClassVar[str] = "KV pages"
@@ -51,6 +51,7 @@ class KvPages(View):
         self._shown: Moment | None = None
         self._asked_curve: object = None
         self._request: int | None = None
+        self._iteration: int | None = None
         theme = host.theme
         self.by = Segments("Colour pages by", _COLOURS)
         self.by.chosen.connect(lambda by: self._want(by=by))
@@ -77,6 +78,11 @@ class KvPages(View):
         self._ask_curve(trace, window)
         elsewhere = selection.request != self._request
         self._request = selection.request
+        if selection.iteration != self._iteration:
+            self._iteration = selection.iteration
+            rows = np.flatnonzero(trace["iterations"]["iteration"] == selection.iteration)
+            if len(rows):
+                self.wanted = replace(self.wanted, time=int(trace["iterations"]["end"][rows[0]]), seek=False)
         seek = self.wanted.seek if not elsewhere else selection.request is not None
         self.wanted = replace(self.wanted, request=selection.request, seek=seek)
         return Question(moment, (trace, self.wanted), (id(trace), trace.generation, self.wanted))
@@ -222,7 +228,7 @@ class KvPages(View):
         trace, shown = self.session.trace, self._shown
         if trace is None or shown is None or not _goes_on(shown.trace, trace):
             self.scrubber.play(False)
-            self._shown, self._asked_curve, self._request = None, None, None
+            self._shown, self._asked_curve, self._request, self._iteration = None, None, None, None
             self.wanted = Wanted(by=self.wanted.by, tree=self.wanted.tree)
         super()._trace_changed()
 
