@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime
 import json
+import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -50,9 +51,14 @@ class StandIn:
 @contextmanager
 def stand_in(port: int = 0) -> Iterator[StandIn]:
     told = StandIn()
+    connections: list[socket.socket] = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            connections.append(self.connection)
 
         def _answer(self) -> None:
             found = told.next(f"{self.command} {self.path}")
@@ -86,6 +92,9 @@ def stand_in(port: int = 0) -> Iterator[StandIn]:
         server.shutdown()
         server.server_close()
         thread.join()
+        for connection in connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 def stamp(epoch_s: float | None = None) -> str:

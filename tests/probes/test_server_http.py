@@ -2,62 +2,17 @@
 
 from __future__ import annotations
 
-import errno
-import json
-import os
-import socket
-import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import inspector
-from inspector.errors import Missing, Unreadable
 from inspector.trace.schema import NEVER, PAGE_EVENTS
-from inspector.trace.trace import Trace
 from probes.server_http import attach as attaching
-from probes.server_http import client, poller
-from probes.server_http.client import address
-from probes.server_http.feed import Feed
-from tests.probes.stand_in_server import StandIn, later, pytorch, stamp, stand_in, tensorrt
-
-
-def record(server: StandIn, folder: Path, until: Callable[[], bool], at_most: float = 20.0) -> Trace:
-    """Attach until `until` holds, for two more looks, and open what was recorded."""
-    done = threading.Event()
-    run = attaching._Run
-    look = run.look
-
-    class Watched(run):  # type: ignore[valid-type, misc]
-        left = 3
-
-        def look(self) -> None:
-            look(self)
-            if until():
-                self.left -= 1
-            if self.left <= 0:
-                done.set()
-
-        @property
-        def is_over(self) -> bool:
-            return done.is_set() or run.is_over.fget(self)  # type: ignore[attr-defined, no-any-return]
-
-    attaching._Run = Watched  # type: ignore[misc]
-    try:
-        outcome = attaching.attach(address(server.url), folder, at_most)
-    finally:
-        attaching._Run = run  # type: ignore[misc]
-    assert done.is_set(), "what was waited for did not come"
-    assert outcome.failure is None
-    return inspector.open(folder)
-
-
-def asked(server: StandIn, what: str, times: int) -> Callable[[], bool]:
-    return lambda: server.count(what) >= times
+from probes.server_http import poller
+from tests.probes.attached import asked, record
+from tests.probes.stand_in_server import later, pytorch, stamp, stand_in, tensorrt
 
 
 @pytest.fixture(autouse=True)
@@ -280,64 +235,6 @@ def test_a_restart_is_told_and_forgets_what_was_cached(out: Path) -> None:
     assert trace.quality.count("profiler-loss") == 0
 
 
-def test_half_an_answer_gives_the_records_before_the_break(out: Path) -> None:
-    body = json.dumps([pytorch(1), pytorch(2), pytorch(3)]).encode()
-
-    def breaks_off(handler: Any) -> None:
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        handler.wfile.write(body[: len(body) - 20])
-        handler.close_connection = True
-
-    with stand_in() as server:
-        server.say("GET /metrics", breaks_off, b"[{", b"{}", b"\xff\xfe", [pytorch(9)])
-        trace = record(server, out, asked(server, "GET /metrics", 7))
-    assert trace["iterations"]["iteration"].tolist() == [1, 2, 9]
-    assert trace.quality.count("truncated") == 2
-
-
-def test_errors_and_closed_connections_are_outlived(out: Path) -> None:
-    def hang_up(handler: Any) -> None:
-        handler.close_connection = True
-
-    with stand_in() as server:
-        server.say("GET /metrics", [pytorch(1)], hang_up, [pytorch(2)])
-        server.answers["GET /metrics"].insert(1, (500, b"Internal Server Error"))
-        trace = record(server, out, asked(server, "GET /metrics", 6))
-    assert trace["iterations"]["iteration"].tolist() == [1, 2]
-
-
-def test_a_server_that_hangs_holds_up_nothing_else(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "SILENCE_S", 0.3)
-    release = threading.Event()
-    with stand_in() as server:
-        server.say("GET /metrics", lambda handler: release.wait(20), then=[])
-        server.say("GET /perf_metrics")
-        server.say("GET /metrics", [pytorch(4)])
-        try:
-            trace = record(server, out, asked(server, "GET /metrics", 5))
-        finally:
-            release.set()
-    assert 4 in trace["iterations"]["iteration"].tolist()
-    table = trace["probes"]
-    said = {trace.names[message] for message in table["message"] if message >= 0}
-    assert "this server does not have it" in said
-
-
-def test_huge_bodies_are_bounded(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MOST_BYTES", 100_000)
-    many = [pytorch(n) for n in range(1, 200)]
-    assert len(json.dumps(many)) > 150_000
-    with stand_in() as server:
-        server.say("GET /metrics", many)
-        trace = record(server, out, asked(server, "GET /metrics", 3))
-    told = trace["iterations"]["iteration"].tolist()
-    assert told == list(range(1, len(told) + 1))
-    assert 50 < len(told) < 199
-    assert trace.quality.count("truncated") == 1
-
-
 def test_prometheus_gauges(out: Path) -> None:
     text = (
         b"# HELP trtllm_kv_cache_utilization share\n# TYPE trtllm_kv_cache_utilization gauge\n"
@@ -355,84 +252,3 @@ def test_prometheus_gauges(out: Path) -> None:
     assert [trace.names[unit] if unit >= 0 else "" for unit in series["unit"]] == ["", "bytes"]
     values = dict(zip(counters["series"].tolist(), counters["value"].tolist(), strict=True))
     assert values == {0: 0.25, 1: 1e9}
-
-
-def test_where_nobody_listens_one_sentence_says_so(out: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with pytest.raises(Unreadable, match="nothing listens there"):
-        attaching.attach(address(f"127.0.0.1:{port}"), out)
-    assert not out.exists()
-
-
-def test_a_server_of_another_kind_is_no_recording(out: Path) -> None:
-    with stand_in() as server, pytest.raises(Unreadable, match="tells nothing"):
-        attaching.attach(address(server.url), out, 20)
-    assert not out.exists()
-
-
-def test_an_answer_that_drips_is_broken_off(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "WHOLE_S", 0.3)
-    gone = threading.Event()
-
-    def drip(handler: Any) -> None:
-        handler.send_response(200)
-        handler.send_header("Content-Length", "1000000")
-        handler.end_headers()
-        body = json.dumps([pytorch(1)]).encode()[:-1]
-        handler.wfile.write(body)
-        try:
-            while not gone.wait(0.02):
-                handler.wfile.write(b" ")
-        except OSError:
-            gone.set()
-
-    with stand_in() as server:
-        server.say("GET /metrics", drip, [pytorch(2)])
-        trace = record(server, out, asked(server, "GET /metrics", 4))
-        assert gone.is_set()
-    assert trace["iterations"]["iteration"].tolist() == [1, 2]
-    assert trace.quality.count("truncated") == 1
-
-
-def test_a_server_that_goes_and_comes_back_is_found_again(out: Path) -> None:
-    with ExitStack() as first, ExitStack() as second:
-        server = first.enter_context(stand_in())
-        server.say("GET /metrics", [pytorch(7)])
-        running = [server]
-
-        def restarted() -> bool:
-            if running[-1].count("GET /metrics") < 3:
-                return False
-            if len(running) == 1:
-                first.close()
-                running.append(second.enter_context(stand_in(server.port)))
-                running[-1].say("GET /metrics", [pytorch(1), pytorch(2)])
-            return running[-1].count("GET /metrics") >= 3
-
-        trace = record(server, out, restarted)
-    assert trace["iterations"]["iteration"].tolist() == [7, 1, 2]
-    assert trace.quality.count("profiler") == 1
-
-
-def test_a_full_disk_ends_the_recording_and_leaves_what_was_written(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    flush = Feed.flush
-    written = threading.Event()
-
-    def fills_up(feed: Feed) -> None:
-        if written.is_set():
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        flush(feed)
-        if feed.num_rows("iterations") >= 2:
-            written.set()
-
-    monkeypatch.setattr(Feed, "flush", fills_up)
-    with stand_in() as server:
-        server.say("GET /metrics", [pytorch(1), pytorch(2)], [pytorch(3)])
-        outcome = attaching.attach(address(server.url), out, 30)
-    assert isinstance(outcome.failure, Missing)
-    assert "No space left" in str(outcome.failure)
-    trace = inspector.open(out)
-    assert trace["iterations"]["iteration"].tolist() == [1, 2]
-    assert trace.quality.count("recovered") == 1
