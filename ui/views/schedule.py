@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QVBoxLayout
 
-from inspector.analysis.batching import EngineBatches
-from inspector.picture.schedule import Ask, SchedulePicture, schedule
+from inspector.picture.schedule import Ask, Lives, SchedulePicture
 from inspector.picture.schedule_axis import Span
 from inspector.picture.schedule_tip import Place
 from inspector.trace.selection import NOTHING, Selection, Window
 from ui.export import Rows
 from ui.questions import Question
+from ui.schedule.answer import Answer, answer, scope
 from ui.schedule.canvas import ScheduleCanvas
-from ui.schedule.figures import ScheduleFigures, measures, schedule_figures, static_words
+from ui.schedule.columns import Columns
+from ui.schedule.figures import measures, static_words
 from ui.schedule.legend import Legend
 from ui.schedule.rows import schedule_rows
 from ui.views.view import Host, Need, View
@@ -28,16 +29,7 @@ from ui.widgets.segments import Segments
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
 
-_LEAST = 4.0
-"""No fewer iterations than this are in view."""
 _STEP, _FAR, _ROWS_PX = 0.15, 0.75, 48
-
-
-@dataclass(frozen=True)
-class _Answer:
-    picture: SchedulePicture
-    figures: ScheduleFigures
-    engines: tuple[tuple[int, str], ...]
 
 
 class Schedule(View):
@@ -56,12 +48,12 @@ class Schedule(View):
         super().__init__(host)
         self.answer: SchedulePicture | None = None
         self._process: int | None = None
-        self._iterations: tuple[float, float] | None = None
+        self.iterations = Columns()
+        # The recording that columns and engine were chosen for, and its generation.
+        self._recording: tuple[tuple[str, ...], int] = ((), 0)
         self._own = False
-        # Iterations that there were with the last answer.
-        self._known = 0.0
         self.across = Segments("Columns", (("iterations", "Iterations"), ("time", "Time")))
-        self.across.chosen.connect(lambda _: self._across_changed())
+        self.across.chosen.connect(lambda _: self.refresh())
         self.static = QPushButton("Static batching")
         self.static.setCheckable(True)
         self.static.setObjectName("segment")
@@ -99,26 +91,20 @@ class Schedule(View):
         ask = Ask(span, top, bottom, self._process, self.static.isChecked())
         self.canvas.look(span)
         key = (id(trace), trace.generation, ask, selection.window)
-        return Question(_answer, (trace, ask, selection.window, self._iterations is None), key)
+        return Question(answer, (trace, ask, selection.window, not self.iterations.settled), key)
 
-    def show_answer(self, answer: _Answer) -> None:
+    def show_answer(self, answer: Answer) -> None:
         """Canvas, figures, notes."""
         picture = answer.picture
         self.answer = picture
         self._engines(answer.engines)
-        follows = self._follows()
         if picture.axis is not None and not picture.ask.span.by_time:
-            total = float(len(picture.axis.batches))
-            if self._iterations is None:
-                self._iterations = (picture.ask.span.low, picture.ask.span.high)
-            elif follows and total > self._known:
-                self._shift_to(total)
-            self._known = total
+            self.iterations.settle((picture.ask.span.low, picture.ask.span.high), len(picture.axis.batches))
         self.canvas.show_picture(picture)
         self.canvas.look(self._span(self.session.window))
         self.canvas.select(self.session.selection)
         self.measures.say(measures(answer.figures))
-        self.scope.set_text(*_scope(answer.figures, self.session.selection.window))
+        self.scope.set_text(*scope(answer.figures, self.session.selection.window))
         said = (*picture.missing, *static_words(picture))
         self.note.set_text(" · ".join(said))
         self.note.setToolTip("\n".join(said))
@@ -199,7 +185,7 @@ class Schedule(View):
             length, end = self.session.window.length, self.session.whole.end
             self.session.look(Window(end - length, end))
         else:
-            self._shift_to(float(len(self.answer.axis.batches)))
+            self.iterations.follow()
             self.refresh()
         self.canvas.scroll_to_end()
 
@@ -222,7 +208,7 @@ class Schedule(View):
         columns = self.canvas.columns
         if self._by_time:
             return Span(True, float(window.start), float(max(window.end, window.start + 1)), columns)
-        low, high = self._iterations or (0.0, 1.0)
+        low, high = self.iterations.span
         return Span(False, low, high, columns)
 
     def _look_at(self, low: float, high: float) -> None:
@@ -232,29 +218,15 @@ class Schedule(View):
         if span.by_time:
             self.session.look(Window(round(span.low), round(span.high)), remember)
             return
-        if self.answer is None or self.answer.axis is None:
-            return
-        total = float(len(self.answer.axis.batches))
-        length = min(max(span.length, _LEAST), max(total, _LEAST))
-        low = min(
-            max(span.low if length == span.length else (span.low + span.high - length) / 2, 0.0),
-            max(total - length, 0.0),
-        )
-        self._iterations = (low, low + length)
+        self.iterations.look(span.low, span.high)
         self.refresh()
         self.newest.setVisible(not self._follows())
-
-    def _shift_to(self, total: float) -> None:
-        """The right edge to the newest iteration; what showed everything goes on to."""
-        low, high = self._iterations or (0.0, total)
-        length = total if low <= 0 and high >= self._known else high - low
-        self._iterations = (max(total - length, 0.0), max(total, length))
 
     def _follows(self) -> bool:
         """Whether the newest iteration is in view."""
         if self._by_time:
             return self.session.window.end >= self.session.whole.end
-        return self._iterations is None or self._iterations[1] >= self._known
+        return self.iterations.follows
 
     # Selecting.
 
@@ -300,7 +272,7 @@ class Schedule(View):
         if self._own or self.answer is None or self.answer.axis is None or self._by_time:
             return
         # Chosen elsewhere: it comes into view.
-        axis, (low, high) = self.answer.axis, self._iterations or (0.0, 1.0)
+        axis, (low, high) = self.answer.axis, self.iterations.span
         wanted = -1 if selection.iteration is None else selection.iteration
         found = np.flatnonzero(axis.batches.number == wanted)
         if len(found) and not low <= float(found[0]) < high:
@@ -329,20 +301,24 @@ class Schedule(View):
         found = np.flatnonzero(picture.trace["requests"]["request"] == request)
         if not len(found):
             return None
-        from inspector.picture.schedule import Lives
-
         axis = replace(picture.axis, span=replace(picture.axis.span, by_time=self._by_time))
         lives = Lives.of(picture.trace, axis, picture.steps)
         return float(lives.first[found[0]]), float(lives.last[found[0]])
 
     # Options and layout.
 
-    def _across_changed(self) -> None:
+    def toggle_static(self) -> None:
+        """Static batching beside it, or not."""
+        self.static.toggle()
+
+    def toggle_time(self) -> None:
+        """Time or iterations across."""
+        self.across.set_key("iterations" if self._by_time else "time")
         self.refresh()
 
     def _engine_chosen(self, at: int) -> None:
         self._process = self.engine.itemData(at)
-        self._iterations = None
+        self.iterations = Columns()
         self.refresh()
 
     def _engines(self, engines: tuple[tuple[int, str], ...]) -> None:
@@ -354,9 +330,11 @@ class Schedule(View):
 
     def _trace_changed(self) -> None:
         trace = self.session.trace
-        if trace is None or trace.generation == 0:
-            self._iterations, self._process, self._known = None, None, 0.0
-            self.answer = None
+        paths, generation = (trace.info.paths, trace.generation) if trace is not None else ((), 0)
+        if paths != self._recording[0] or generation <= self._recording[1]:
+            # Not a later generation of what was shown before.
+            self.iterations, self._process, self.answer = Columns(), None, None
+        self._recording = (paths, generation)
         super()._trace_changed()
 
     def _lay_out(self) -> None:
@@ -385,20 +363,3 @@ class Schedule(View):
         self.note.hide()
         self.engine.hide()
         self.newest.hide()
-
-
-def _answer(trace: Trace, ask: Ask, window: Window | None, everything: bool) -> _Answer:
-    engines = trace.index(EngineBatches).engines
-    batches = trace.index(EngineBatches).of(ask.process)
-    if everything and batches is not None and not ask.span.by_time:
-        ask = replace(ask, span=replace(ask.span, low=0.0, high=float(max(len(batches), 1))))
-    names = tuple(
-        (each.process, trace.process_name(each.process) if each.process >= 0 else "process unknown") for each in engines
-    )
-    return _Answer(schedule(trace, ask), schedule_figures(trace, batches, window), names)
-
-
-def _scope(figures: ScheduleFigures, window: Window | None) -> tuple[str, ...]:
-    where = "whole trace" if window is None else "selected range"
-    requests = figures.latency.requests
-    return (f"{requests:,} requests, {figures.iterations:,} iterations, {where}", f"{requests:,} requests", where)

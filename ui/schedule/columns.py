@@ -1,0 +1,56 @@
+"""Which iterations of a schedule are in view, also while there come more."""
+
+from __future__ import annotations
+
+LEAST = 4.0
+"""No fewer iterations than this are in view."""
+
+
+class Columns:
+    """A span of iterations (ordinals) out of `total`. Until `settle` it is not known how many there are, and all are
+    shown. What ends with the newest iteration goes on with it; what shows all of them goes on to show all.
+    """
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        self._span: tuple[float, float] | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether a span was set."""
+        return self._span is not None
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """[low, high)."""
+        return self._span or (0.0, max(self.total, 1.0))
+
+    @property
+    def follows(self) -> bool:
+        """Whether the newest iteration is in view."""
+        return self._span is None or self._span[1] >= self.total
+
+    def settle(self, span: tuple[float, float], total: int) -> None:
+        """There are `total` iterations now, and where nothing was in view yet, `span` is."""
+        if self._span is None:
+            self._span = span
+        elif self.follows and total > self.total:
+            self._end_at(float(total))
+        self.total = float(total)
+
+    def look(self, low: float, high: float) -> None:
+        """Show [low, high), moved and cut so that it lies among the iterations."""
+        length = min(max(high - low, LEAST), max(self.total, LEAST))
+        if length != high - low:
+            low = (low + high - length) / 2
+        low = min(max(low, 0.0), max(self.total - length, 0.0))
+        self._span = (low, low + length)
+
+    def follow(self) -> None:
+        """The right edge to the newest iteration."""
+        self._end_at(self.total)
+
+    def _end_at(self, total: float) -> None:
+        low, high = self.span
+        length = total if low <= 0 and high >= self.total else high - low
+        self._span = (max(total - length, 0.0), max(total, length))
