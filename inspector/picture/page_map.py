@@ -32,7 +32,7 @@ _QUIET, _CLEAR = 0.16, 0.4
 _AT_REST = tuple(INKS[ink(name)] for name in ("free page", "cached page", "unknown page", "host page"))
 _FREE, _CACHED, _UNKNOWN, _HOST = range(len(_AT_REST))
 _STATUS_CELLS = np.array([_FREE, len(_AT_REST), _CACHED, _UNKNOWN], np.uint8)[[FREE, USED, KEPT, UNKNOWN]]
-_REFS = ((1, "1"), (2, "2"), (4, "3 to 4"), (8, "5 to 8"), (None, "9 or more"))
+_REFS = ((1, "1"), (2, "2"), (4, "3 to 4"), (None, "5 or more"))
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,11 @@ def page_map(trace: Trace, pages: Pages, by: By) -> PageMap:
         cells[used] = first + np.where(pages.refs[used] > 1, 0, colour)
         held = (("one request (hues in turn)", HUES), ("shared by several", (shared,)))
     elif by == "references":
-        hues = RAMP
+        # Without the faintest: what one request holds stands out more than what none does.
+        hues = RAMP[1:]
         steps = np.array([most for most, _ in _REFS if most is not None])
         cells[used] = first + np.searchsorted(steps, pages.refs[used])
-        held = tuple((label, (RAMP[step],)) for step, (_, label) in enumerate(_REFS))
+        held = tuple((label, (hues[step],)) for step, (_, label) in enumerate(_REFS))
     elif by == "age":
         hues = RAMP[::-1]
         edges = ages(pages.time)

@@ -20,15 +20,14 @@ from inspector.picture.palette import INKS, RAMP, Ink, ink
 Int = npt.NDArray[np.int64]
 Cells = npt.NDArray[np.int32]
 
-INKS_OF_TREE: tuple[Ink, ...] = (INKS[ink("host page")], INKS[ink("cached page")], *RAMP)
-_STEPS = np.array([1, 2, 4, 8])
+INKS_OF_TREE: tuple[Ink, ...] = (INKS[ink("host page")], INKS[ink("cached page")], *RAMP[1:])
+_STEPS = np.array([1, 2, 4])
 LEGEND: tuple[tuple[str, tuple[Ink, ...]], ...] = (
     ("cached, held by none", (INKS_OF_TREE[1],)),
-    ("1 request", (RAMP[0],)),
-    ("2", (RAMP[1],)),
-    ("3 to 4", (RAMP[2],)),
-    ("5 to 8", (RAMP[3],)),
-    ("9 or more", (RAMP[4],)),
+    ("1 request", (RAMP[1],)),
+    ("2", (RAMP[2],)),
+    ("3 to 4", (RAMP[3],)),
+    ("5 or more", (RAMP[4],)),
     ("in host memory only", (INKS_OF_TREE[0],)),
 )
 
