@@ -23,6 +23,7 @@ from probes.workloads.engine.prompts import SYSTEM_PROMPTS
 from probes.workloads.engine.records import Observer
 from probes.workloads.engine.runner import LocalRunner, Runner
 from probes.workloads.engine.server import Server
+from probes.workloads.engine.stage import settle
 from probes.workloads.engine.stages import StagesRunner
 from probes.workloads.engine.statistics import Statistics
 from probes.workloads.engine.tokens import Tokenizer
@@ -75,6 +76,7 @@ def assemble(options: Options, complain: Callable[[str], None], stack: ExitStack
     if isinstance(runner, StagesRunner):
         runner.ready()
     url = _serve(options, tokenizer, statistics, loop, stack) if options.port is not None else None
+    settle()
     return Run(loop, url)
 
 
