@@ -244,3 +244,65 @@ def test_rows_that_hold_what_cannot_be_are_left_out() -> None:
     _, found = rows.resolve(reading.Taken(0, 1, {"ranges": ranges}, []))
     assert found["ranges"]["end"].tolist() == [1]
     assert rows.quality.count("invalid") == 2
+
+
+def extremes(code: str) -> st.SearchStrategy[float]:
+    if code == "d":
+        return st.floats()
+    low, high = {"b": (-128, 127), "i": (-(2**31), 2**31 - 1), "q": (-(2**63), 2**63 - 1), "Q": (0, 2**64 - 1)}[code]
+    return st.one_of(st.integers(-1, min(6, high)) if low else st.integers(0, 6), st.sampled_from([low, high]))
+
+
+@given(st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+def test_whatever_rows_hold_what_they_refer_to_is_there(tmp_path: Path, data: st.DataObject) -> None:
+    """Any numbers in any tables, taken in any parts: the columns fit the schema, and every reference a row."""
+    path = tmp_path / "any.ring"
+    path.unlink(missing_ok=True)
+    writer = writing.Ring(str(path), "test", LAYOUTS, 1 << 16)
+    reader = reading.Ring(path, writable=True)
+    tables = list(LAYOUTS)
+    rows = RingRows(reader.pid)
+    lengths = dict.fromkeys(SCHEMAS, 0)
+    num_names = 0
+    try:
+        for _ in range(data.draw(st.integers(0, 12))):
+            if data.draw(st.booleans()):
+                writer.put(writing.NAMES, data.draw(st.integers(0, 4)), b"text")
+            table = data.draw(st.sampled_from(tables))
+            packer = struct.Struct("<" + "".join(code for _, code in LAYOUTS[table]))
+            drawn = data.draw(
+                st.lists(st.tuples(*[extremes(code) for _, code in LAYOUTS[table]]), min_size=1, max_size=5)
+            )
+            writer.put(tables.index(table), len(drawn), b"".join(packer.pack(*row) for row in drawn))
+            if data.draw(st.booleans()):
+                taken = reader.take()
+                reader.release(taken.upto)
+                texts, found = rows.resolve(taken)
+                num_names += len(texts)
+                for name, columns in found.items():
+                    lengths[name] += len(next(iter(columns.values())))
+                for name, columns in found.items():
+                    check(name, columns, lengths, num_names)
+    finally:
+        writer.abandon()
+        reader.close()
+
+
+def check(table: str, columns: dict[str, np.ndarray], lengths: dict[str, int], num_names: int) -> None:
+    needed = {column.name for column in SCHEMAS[table].columns if not column.optional}
+    assert needed <= set(columns)
+    for column in SCHEMAS[table].columns:
+        if column.name not in columns:
+            continue
+        values = columns[column.name]
+        assert values.dtype == column.dtype
+        most = num_names if column.refers == "names" else lengths.get(column.refers, 0)
+        if column.refers:
+            assert values.min() >= -1
+            assert values.max() < most
+        if column.below:
+            assert values.min() >= 0
+            assert values.max() < column.below
+        if column.unit == "ns":
+            assert all(abs(value) <= 1 << 61 or (column.may_be_never and value == NEVER) for value in values.tolist())
