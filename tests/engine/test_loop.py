@@ -206,6 +206,6 @@ def test_figures_of_a_second_and_of_the_whole() -> None:
     counters = loop.engine.counters
     batch = loop.members / counters.iterations
     assert f"batch {batch:4.1f}" in line
-    assert line.endswith("0 here  7 done")
-    assert before.line(before, before.at).endswith("0 here  0 done")
+    assert line.endswith("0 in flight  7 done")
+    assert before.line(before, before.at).endswith("0 in flight  0 done")
     assert f"{counters.iterations} iterations, {counters.emitted} tokens; 7 requests done, 0 cancelled" in ticker.stop()

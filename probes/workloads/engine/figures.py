@@ -49,7 +49,7 @@ class Figures:
                 f"{new['emitted'] / seconds:6,.0f} tokens/s",
                 f"batch {new['batch'] / new['iterations']:4.1f}" if new["iterations"] else "batch    –",
                 f"accepted {100 * new['accepted'] / new['drafted']:3.0f} %" if new["drafted"] else "accepted    – ",
-                f"{self.here} here",
+                f"{self.here} in flight",
                 f"{self.finished} done",
             )
         )
@@ -87,5 +87,5 @@ class Ticker:
         before = self._begun
         while not self._stopped.wait(self._seconds):
             now = Figures.of(self._loop)
-            self._say(now.line(before, self._begun.at))
+            self._say(now.line(before, self._begun.at) + ("  paused" if self._loop.paused else ""))
             before = now
