@@ -182,16 +182,12 @@ class Desk(QObject):
 
     def _follow(self, folder: str) -> None:
         self._show()
-        follow: Callable[[str], None] | None = getattr(self._session, "follow", None)
-        if follow is not None:
-            follow(folder)
+        self._session.follow(folder)
 
     def _changed(self) -> None:
         if self.child.is_alive:
             return
         done = self.child.launch
-        if done is not None and done.folder.is_dir() and not hasattr(self._session, "follow"):
-            self._session.open([done.folder])
         if self._save_to is not None and done is not None and done.folder.is_dir():
             path, self._save_to = self._save_to, None
             self._copy(done.folder, path)

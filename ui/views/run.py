@@ -106,10 +106,10 @@ class Run(View):
 
     def _trace_changed(self) -> None:
         # A run has something to show before there is a trace, and after it was closed.
-        self.host.asker.forget(self)
-        self._asked = None
+        super()._trace_changed()
         self._show_content()
-        self.refresh()
+        if self.session.trace is None:
+            self.refresh()
 
     def _show_content(self) -> None:
         self.state = State.ANSWER
