@@ -20,7 +20,8 @@ TRACE = engine_trace(Setup(seed=2, stages=3, micro_batches=4))
 WHOLE = Window(0, TRACE.end_ns)
 
 
-def test_pieces_of_a_stage_tile_the_runs() -> None:
+def test_pieces_of_a_stage_tile_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "MOST_DRAWN", 10**6)
     shown = pipeline_picture(TRACE, WHOLE, 100)
     pieces, runs = shown.pieces, TRACE.index(Pipeline).runs
     assert pieces is not None
@@ -39,8 +40,9 @@ def test_pieces_of_a_stage_tile_the_runs() -> None:
 @given(st.integers(0, 90), st.integers(1, 40), st.integers(1, 50))
 def test_shares_are_what_the_pieces_cover(low: int, length: int, columns: int) -> None:
     window = Window(low * TRACE.end_ns // 100, (low + length) * TRACE.end_ns // 100)
-    pieces = pipeline_picture(TRACE, window, columns).pieces
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pictures, "MOST_DRAWN", 10**6)
+        pieces = pipeline_picture(TRACE, window, columns).pieces
         patch.setattr(pictures, "MOST_DRAWN", 0)
         shown = pipeline_picture(TRACE, window, columns)
     assert pieces is not None
