@@ -86,7 +86,7 @@ class Options:
     arrivals: Annotated[str, About("Load", "how requests arrive", choices=("poisson", "burst"))] = "poisson"
     rate: Annotated[
         float, About("Load", "mean rate of arrivals; 0: none", unit="requests/s", low=0, high=1000, live=True)
-    ] = 12.0
+    ] = 10.0
     mix: Annotated[Share, About("Load", "shares of the kinds of prompts")] = field(
         default_factory=lambda: {"faq": 0.5, "prose": 0.3, "copy": 0.2}
     )
