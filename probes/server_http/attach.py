@@ -204,7 +204,7 @@ class _Run:
         }
         for poller in self._pollers:
             records, lost = counts[poller.path]
-            self._feed.probe(now, poller.title, poller.state, records, lost, poller.message)
+            self._feed.probe(now, poller.path, poller.state, records, lost, poller.message)
 
     def _say(self) -> None:
         troubles = [f"{poller.path}: {poller.message}" for poller in self._pollers if poller.state == "failed"]

@@ -40,7 +40,6 @@ class Poller(threading.Thread):
     def __init__(self, address: Address, method: str, path: str, into: queue.SimpleQueue[Told]) -> None:
         super().__init__(name=path, daemon=True)
         self.path = path
-        self.title = f"{method} {path}"
         self.state, self.message = "off", ""
         self.asked = 0
         self._method = method

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from inspector.trace.trace import Trace
 
 COLUMNS = (
-    Column("probe", "Probe", 12, "what records", is_name=True),
+    Column("probe", "Probe", 17, "what records", is_name=True),
     Column("state", "State", 7),
     Column("records", "Records", 7, "rows given so far", is_number=True),
     Column("lost", "Lost", 5, "rows that had no room, or that could not be read", is_number=True),
     Column("cost", "Cost", 5, "processor time that it took, as a share of the time passed", "ns", is_number=True),
-    Column("process", "Process", 13, "the process that it records in"),
-    Column("message", "Says", 24),
+    Column("process", "Process", 12, "the process that it records in"),
+    Column("message", "Says", 10),
 )
 
 
