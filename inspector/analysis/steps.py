@@ -53,8 +53,8 @@ class Steps:
     `row` is the row of the steps table, `iteration` of iterations; `before` the row of the iteration in which the same
     request was given tokens the last time before, -1 for its first ones and where a step gave none.
     `ordinal` (one per row of iterations) numbers the iterations of each process. Per request: `begun` and `ended` are
-    ordinals of its first and its last step, -1 without; `done` is where it left, -1 while it has not; `given` the row
-    of the iteration that gave it tokens last. `unplaced` counts steps without iteration or request.
+    ordinals of its first work and its last step, -1 without; `done` is where it left, -1 while it has not; `given` the
+    row of the iteration that gave it tokens last. `unplaced` counts steps without iteration or request.
     """
 
     row: Rows
@@ -130,7 +130,8 @@ def _grown(old: Steps, trace: Trace) -> Steps:
         for column in (old.begun, old.ended, old.done, old.given, old.process)
     )
     first_of = np.full(requests, np.iinfo(np.int32).max, np.int32)
-    np.minimum.at(first_of, request, number)
+    works = (phase == CONTEXT) | (phase == GENERATION)
+    np.minimum.at(first_of, request[works], number[works])
     fresh = (begun < 0) & (first_of < np.iinfo(np.int32).max)
     begun[fresh] = first_of[fresh]
     np.maximum.at(ended, request, number)

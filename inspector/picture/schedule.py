@@ -54,7 +54,8 @@ NEAR_PX, APART_PX = 4, 6
 @dataclass(frozen=True)
 class Ask:
     """What is to be drawn: of a `process` (None: the one with most iterations), rows [top, bottom) of the requests
-    that were there within the span; `static` draws the model of static batching too.
+    that were there within the span, those that only waited in it left out unless `waiting`; `static` draws the model
+    of static batching too.
     """
 
     span: Span
@@ -62,6 +63,7 @@ class Ask:
     bottom: int
     process: int | None = None
     static: bool = False
+    waiting: bool = True
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,9 @@ class Strips:
 @dataclass(frozen=True, eq=False)
 class SchedulePicture:
     """`rows` (of requests) from `top` on of the `alive` ones in view by arrival, those among them that only static
-    batching would still hold. `cells` (rows, width) are codes or NOTHING; `static` the same for static batching.
-    `fullest` is how many tokens a full cell stands for, `groups` the rank of each kind of prompt (name id). `missing`
-    says what the trace has no data for.
+    batching would still hold; `waiting` ones only waited. `cells` (rows, width) are codes or NOTHING; `static` the same
+    for static batching. `fullest` is how many tokens a full cell stands for, `groups` the rank of each kind of prompt
+    (name id). `missing` says what the trace has no data for.
     """
 
     trace: Trace
@@ -97,6 +99,7 @@ class SchedulePicture:
     steps: Steps | None
     strips: Strips | None
     alive: int
+    waiting: int
     top: int
     rows: Rows
     times: RequestTimes
@@ -116,7 +119,7 @@ def schedule(trace: Trace, ask: Ask) -> SchedulePicture:
     if engine is None:
         empty = np.empty((0, ask.span.width), np.uint8)
         times = request_times(trace, none)
-        return SchedulePicture(trace, ask, None, None, None, 0, 0, none, times, empty, None, None, 1, {}, missing)
+        return SchedulePicture(trace, ask, None, None, None, 0, 0, 0, none, times, empty, None, None, 1, {}, missing)
     axis = Axis(ask.span, engine)
     steps = trace.index(Steps) if len(trace["steps"]) else None
     lives = Lives.of(trace, axis, steps)
@@ -124,7 +127,9 @@ def schedule(trace: Trace, ask: Ask) -> SchedulePicture:
     last = lives.last.copy()
     if isinstance(model, StaticBatching):
         last[model.row] = np.maximum(last[model.row], axis.of_time(model.batch_end))
-    alive = np.flatnonzero(lives.ours & (lives.first < ask.span.high) & (last > ask.span.low)).astype(np.int32)
+    there = lives.ours & (lives.first < ask.span.high) & (last > ask.span.low)
+    waits = there & (lives.begun >= ask.span.high)
+    alive = np.flatnonzero(there if ask.waiting else there & ~waits).astype(np.int32)
     top = min(max(ask.top, 0), len(alive))
     rows = alive[top : max(ask.bottom, top)]
     fullest = _fullest(trace)
@@ -137,6 +142,7 @@ def schedule(trace: Trace, ask: Ask) -> SchedulePicture:
         steps,
         _strips(axis),
         len(alive),
+        int(np.count_nonzero(waits)),
         top,
         rows,
         request_times(trace, rows),
@@ -172,11 +178,12 @@ class Lives:
         if steps is not None:
             known = np.flatnonzero((steps.begun >= 0) & (mine == process))
             begun[known] = axis.left(steps.begun[known])
-            # Of those without steps their record may still tell that they are gone.
-            lost = np.flatnonzero((steps.begun < 0) & (table.get("finished") != NEVER))
+            # Of those that never took part their record may still tell that they are gone.
+            lost = np.flatnonzero((steps.begun < 0) & (steps.done < 0) & (table.get("finished") != NEVER))
             begun[lost] = last[lost] = axis.of_time(table.get("finished")[lost])
             gone = np.flatnonzero((steps.done >= 0) & (mine == process))
             last[gone] = axis.right(steps.done[gone])
+            begun = np.minimum(begun, last)
         else:
             rows = np.arange(len(first), dtype=np.int32)
             start, ended = scheduled(trace, rows), table["last_token"]

@@ -130,11 +130,11 @@ def _between(picture: SchedulePicture, request: int, ordinal: int) -> str:
     if axis is None or steps is None:
         return "not known"
     begun, ended = int(steps.begun[request]), int(steps.ended[request])
+    if 0 <= steps.done[request] < ordinal:
+        return "gone"
     if begun < 0 or ordinal < begun:
         came = int(picture.trace["requests"]["arrival"][request]) < int(axis.batches.end[ordinal])
         return _WORDS[QUEUED] if came else "not here yet"
-    if ordinal > ended and steps.done[request] >= 0:
-        return "gone"
     runs = steps.runs
     inside = (runs.request == request) & (runs.first <= ordinal) & (runs.last > ordinal)
     found = np.flatnonzero(inside)

@@ -167,6 +167,17 @@ def test_rows_are_the_requests_that_were_there(setup: Setup, low: int, long: int
     assert some.cells.tolist() == picture.cells[1:3].tolist()
 
 
+def test_those_that_only_wait_can_be_left_out_and_are_counted() -> None:
+    trace = engine_trace(Setup(gap=MS // 2, max_batch_size=1, work=8))
+    steps = trace.index(Steps)
+    span = Span(False, 0, 10, 100)
+    every = schedule(trace, Ask(span, 0, 100))
+    few = schedule(trace, Ask(span, 0, 100, waiting=False))
+    served = [row for row in every.rows.tolist() if steps.begun[row] < 10]
+    assert few.rows.tolist() == served
+    assert few.waiting == every.alive - len(served) > 0
+
+
 def test_waiting_begins_with_the_arrival_to_the_pixel() -> None:
     trace = engine_trace(Setup(gap=MS // 2, max_batch_size=1, work=4))
     arrival = trace["requests"]["arrival"]

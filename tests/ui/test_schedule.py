@@ -20,7 +20,7 @@ from ui.inks import color_of
 from ui.views.schedule import Schedule
 from ui.views.view import State
 
-TRACE = engine_trace(Setup(work=40, gap=3_000_000, max_batch_size=4))
+TRACE = engine_trace(Setup(work=40, gap=2_000_000, max_batch_size=4))
 
 
 @pytest.fixture
@@ -219,6 +219,14 @@ def test_static_batching_is_drawn_below_and_said_to_be_modelled(view: Schedule, 
     heads = view.rows_for_copy()
     assert heads is not None
     assert "static_begin_ns_modelled" in heads.heads
+
+
+def test_rows_for_those_that_only_wait_come_when_asked_for(view: Schedule, user: User) -> None:
+    view._look_at(0, 6)
+    assert view.canvas.picture is not None
+    served, waits = view.canvas.picture.alive, view.canvas.picture.waiting
+    user.click("Waiting")
+    assert view.canvas.picture.alive == served + waits > served
 
 
 def test_copied_are_the_exact_times_of_every_request_in_view(view: Schedule) -> None:

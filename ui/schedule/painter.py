@@ -78,6 +78,8 @@ class SchedulePainter:
         self._latencies(painter, frame, area, place)
         painter.setClipping(False)
         self._heads(painter, place)
+        if picture.waiting and not picture.ask.waiting:
+            self._more(painter, frame, area)
 
     def _shifted(self, frame: Frame, rect: QRectF) -> QRectF:
         """Where columns of the picture lie now, while a newer picture is on its way."""
@@ -197,6 +199,19 @@ class SchedulePainter:
                     painter.setPen(theme.color("accent" if int(ids[row]) == frame.selection.request else "text"))
                     room = QRectF(left, area.top() + at * tall - frame.scroll, width, tall)
                     painter.drawText(room, _MIDDLE_RIGHT, units.time(float(values[at - picture.top])))
+
+    def _more(self, painter: QPainter, frame: Frame, area: QRectF) -> None:
+        """Those that only wait are told of below the rows."""
+        theme, count = self._theme, frame.picture.waiting
+        painter.setFont(theme.font("small"))
+        metrics = QFontMetricsF(painter.font())
+        text = f"{count:,} more only wait{'s' * (count == 1)} here"
+        bottom = area.top() + frame.picture.alive * frame.row_height - frame.scroll
+        top = min(bottom + theme.px(4), area.bottom() - metrics.height() - theme.px(2))
+        room = QRectF(area.left() + theme.px(4), top, metrics.horizontalAdvance(text) + theme.px(8), metrics.height())
+        painter.fillRect(room, theme.color("surface"))
+        painter.setPen(theme.color("muted"))
+        painter.drawText(room, int(Qt.AlignmentFlag.AlignCenter), text)
 
     def _heads(self, painter: QPainter, place: Geometry) -> None:
         theme = self._theme

@@ -40,7 +40,8 @@ def _rows(picture: SchedulePicture) -> Iterator[list[Cell]]:
     if axis is None:
         return
     lives, span = Lives.of(trace, axis, steps), axis.span
-    rows = np.flatnonzero(lives.ours & (lives.first < span.high) & (lives.last > span.low)).astype(np.int32)
+    there = lives.ours & (lives.first < span.high) & (lives.last > span.low)
+    rows = np.flatnonzero(there).astype(np.int32)
     times, table = request_times(trace, rows), trace["requests"]
     modelled: dict[int, int] = {}
     if isinstance(model, StaticBatching):

@@ -239,7 +239,7 @@ class LengthChart(Chart):
     def _best(self, painter: QPainter, area: QRectF, shown: list[Group]) -> None:
         """The best lengths in words, where curves are lowest as a rule: at the right, from below."""
         px, metrics = self.theme.px, QFontMetricsF(painter.font())
-        texts = [f"{group.name} {best_words(group.estimate)}".strip() for group in shown]
+        texts = [f"{group.name}{': ' * bool(group.name)}{best_words(group.estimate)}" for group in shown]
         width = max(metrics.horizontalAdvance(text) for text in texts) + px(16)
         top = area.bottom() - len(texts) * metrics.height() - px(4)
         ground = self.theme.color("surface")
@@ -284,7 +284,7 @@ def best_words(found: Estimate) -> str:
         return "not known"
     if not found.best:
         return "best without drafts"
-    return f"best {found.best}: {found.speedup[found.best]:.2f}×"
+    return f"best {found.best}, {found.speedup[found.best]:.2f}×"
 
 
 def _round_steps(top: float) -> list[float]:

@@ -55,14 +55,19 @@ class Schedule(View):
         self.across = Segments("Columns", (("iterations", "Iterations"), ("time", "Time")))
         self.across.chosen.connect(lambda _: self.refresh())
         self.static = QPushButton("Static batching")
-        self.static.setCheckable(True)
-        self.static.setObjectName("segment")
-        for edge in ("first", "last"):
-            self.static.setProperty(edge, True)
         self.static.setToolTip(
             "In the lower half of each row: what static batching would have done with the same arrivals, modelled"
         )
-        self.static.toggled.connect(lambda _: self.refresh())
+        self.waiting = QPushButton("Waiting")
+        self.waiting.setToolTip(
+            "Rows for requests that only wait in what is in view; the queue counts them in any case"
+        )
+        for button in (self.waiting, self.static):
+            button.setCheckable(True)
+            button.setObjectName("segment")
+            for edge in ("first", "last"):
+                button.setProperty(edge, True)
+            button.toggled.connect(lambda _: self.refresh())
         self.engine = QComboBox()
         self.engine.setAccessibleName("Engine process")
         self.engine.activated.connect(self._engine_chosen)
@@ -88,7 +93,7 @@ class Schedule(View):
         """The picture of what is in view, and the figures of the selected range."""
         span = self._span(window)
         top, bottom = self.canvas.rows_wanted()
-        ask = Ask(span, top, bottom, self._process, self.static.isChecked())
+        ask = Ask(span, top, bottom, self._process, self.static.isChecked(), self.waiting.isChecked())
         self.canvas.look(span)
         key = (id(trace), trace.generation, ask, selection.window)
         return Question(answer, (trace, ask, selection.window, not self.iterations.settled), key)
@@ -307,6 +312,10 @@ class Schedule(View):
 
     # Options and layout.
 
+    def toggle_waiting(self) -> None:
+        """Rows for those that only wait, or not."""
+        self.waiting.toggle()
+
     def toggle_static(self) -> None:
         """Static batching beside it, or not."""
         self.static.toggle()
@@ -345,7 +354,7 @@ class Schedule(View):
         self.scope.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         tools = QHBoxLayout()
         tools.setSpacing(px(8))
-        for widget in (self.across, self.static, self.engine, self.newest):
+        for widget in (self.across, self.waiting, self.static, self.engine, self.newest):
             tools.addWidget(widget)
         tools.addWidget(self.legend, 3)
         tools.addWidget(self.scope, 2)
