@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from inspector.analysis.categories import COLLECTIVES, Categories
 from inspector.trace.schema import WORK_TABLES
@@ -31,29 +32,33 @@ class Alignment:
     offset_ns: int
     spread_ns: int
 
+    @classmethod
+    def build(cls, trace: Trace) -> Alignment:
+        """Over all collectives. Nothing is matched where their numbers differ between devices; one file has one clock,
+        of which there is nothing to say.
+        """
+        files = len(trace.info.paths)
+        worst = cls(files, not trace.quality.count("unaligned"), 0, -1, 0, 0)
+        if files < 2:
+            return worst
+        ends = [(device, found) for device in range(len(trace["devices"])) if (found := _ends(trace, device))]
+        for device, found in ends[1:]:
+            first = ends[0][1]
+            pairs = [(first[at], found[at]) for at in found if at in first and len(first[at]) == len(found[at])]
+            if not pairs:
+                continue
+            late = np.concatenate([b - a for a, b in pairs])
+            offset = int(np.median(late))
+            if worst.device < 0 or abs(offset) > abs(worst.offset_ns):
+                spread = int(np.quantile(np.abs(late - offset), 0.9))
+                worst = cls(files, worst.shared, len(late), device, offset, spread)
+        return worst
 
-def alignment(trace: Trace) -> Alignment:
-    """Over all collectives. Where their numbers differ between devices nothing is matched."""
-    files = len(trace.info.paths)
-    shared = not trace.quality.count("unaligned")
-    work, categories = trace.index(Work), trace.index(Categories)
-    ends: list[tuple[int, dict[int, np.ndarray[tuple[int], np.dtype[np.int64]]]]] = []
-    for device, mine in enumerate(work.devices):
-        code = WORK_TABLES.index("kernels")
-        rows = np.flatnonzero(mine.table == code)
-        rows = rows[categories.of(trace, "kernels")[mine.row[rows]] == COLLECTIVES] if len(rows) else rows
-        names = trace["kernels"]["name"][mine.row[rows]]
-        if len(rows):
-            ends.append((device, {int(name): np.sort(mine.end[rows[names == name]]) for name in np.unique(names)}))
-    worst = Alignment(files, shared, 0, -1, 0, 0)
-    for device, found in ends[1:]:
-        first = ends[0][1]
-        pairs = [(first[name], found[name]) for name in found if name in first and len(first[name]) == len(found[name])]
-        if not pairs:
-            continue
-        late = np.concatenate([b - a for a, b in pairs])
-        offset = int(np.median(late))
-        spread = int(np.quantile(np.abs(late - offset), 0.9))
-        if worst.device < 0 or abs(offset) > abs(worst.offset_ns):
-            worst = Alignment(files, shared, len(late), device, offset, spread)
-    return worst
+
+def _ends(trace: Trace, device: int) -> dict[int, npt.NDArray[np.int64]]:
+    """When the collectives of a device ended, sorted, by the id of their name."""
+    work = trace.index(Work).devices[device]
+    rows = np.flatnonzero(work.table == WORK_TABLES.index("kernels"))
+    rows = rows[trace.index(Categories).of(trace, "kernels")[work.row[rows]] == COLLECTIVES]
+    names = trace["kernels"]["name"][work.row[rows]]
+    return {name: np.sort(work.end[rows[names == name]]) for name in np.unique(names).tolist()}

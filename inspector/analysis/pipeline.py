@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeVar
 
@@ -92,6 +93,7 @@ class Pipeline:
     spans: Spans
     runs: Intervals
     slices: Slices
+    working: tuple[Intervals, ...]
 
     @classmethod
     def build(cls, trace: Trace) -> Pipeline:
@@ -113,7 +115,8 @@ class Pipeline:
             return _made(found)
         new = _made(rest)
         runs = Intervals(*(np.r_[a[old.runs.starts < cut], b] for a, b in zip(old.runs, new.runs, strict=True)))
-        return cls(found, _joined(old.spans, new.spans, cut), runs, _joined(old.slices, new.slices, cut))
+        spans, slices = _joined(old.spans, new.spans, cut), _joined(old.slices, new.slices, cut)
+        return cls(found, spans, runs, slices, _working(found))
 
     @property
     def num_stages(self) -> int:
@@ -122,8 +125,7 @@ class Pipeline:
 
     def busy(self, stage: int) -> Intervals:
         """When a stage works."""
-        mine = self.cells.stage == stage
-        return union(self.cells.start[mine], self.cells.end[mine])
+        return self.working[stage]
 
 
 def _cut(old: Pipeline) -> int:
@@ -146,12 +148,19 @@ def _joined(old: T, new: T, cut: int) -> T:
 
 
 def _made(found: Cells) -> Pipeline:
-    spans = _spans(found)
+    working = _working(found)
+    spans = _spans(found, working)
     runs = union(spans.start, spans.end)
-    return Pipeline(found, spans, runs, _slices(found, runs))
+    return Pipeline(found, spans, runs, _slices(found, runs, working), working)
 
 
-def _spans(found: Cells) -> Spans:
+def _working(found: Cells) -> tuple[Intervals, ...]:
+    """When each stage works."""
+    masks = (found.stage == stage for stage in range(len(found.stages)))
+    return tuple(union(found.start[mask], found.end[mask]) for mask in masks)
+
+
+def _spans(found: Cells, working: Sequence[Intervals]) -> Spans:
     # Where no cell has an iteration, all of them are looked at as one.
     rows = np.flatnonzero(found.iteration >= 0) if (found.iteration >= 0).any() else np.arange(len(found))
     number, first, row = np.unique(found.iteration[rows], return_index=True, return_inverse=True)
@@ -161,9 +170,8 @@ def _spans(found: Cells) -> Spans:
     end = np.full(size, np.iinfo(np.int64).min)
     np.maximum.at(end, row, found.end[rows])
     busy = np.zeros(size, np.int64)
-    for stage in range(len(found.stages)):
-        mine = found.stage == stage
-        until = covered_until(union(found.start[mine], found.end[mine]), np.r_[start, end])
+    for busy_of_stage in working:
+        until = covered_until(busy_of_stage, np.r_[start, end])
         busy += until[size:] - until[:size]
     own = np.zeros((size, stages), np.int64)
     np.add.at(own, (row, found.stage[rows]), (found.end - found.start)[rows])
@@ -181,13 +189,13 @@ def _spans(found: Cells) -> Spans:
     return Spans(number[order], start[order], end[order], busy[order], many[order], ideal[order], unequal[order])
 
 
-def _slices(found: Cells, runs: Intervals) -> Slices:
+def _slices(found: Cells, runs: Intervals, working: Sequence[Intervals]) -> Slices:
     places = _Places(found)
     parts: list[tuple[Int, ...]] = []
     for stage in range(len(found.stages)):
         mine = np.flatnonzero(found.stage == stage)
         start = found.start[mine]
-        idle = difference(runs, union(start, found.end[mine]))
+        idle = difference(runs, working[stage])
         run = np.searchsorted(runs.starts, idle.starts, "right") - 1
         behind = np.searchsorted(start, idle.starts) - 1
         ahead = np.searchsorted(start, idle.ends)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.analysis.alignment import alignment
+from inspector.analysis.alignment import Alignment
 from inspector.analysis.pipeline import IDLE, Pipeline
 from inspector.picture import pipeline as pictures
 from inspector.picture.pipeline import bubble_strip, pipeline_picture
@@ -103,12 +103,12 @@ def ranks(late: int, jitter: list[int], paths: tuple[str, ...] = ("a", "b")) -> 
 
 
 def test_the_alignment_error_is_what_collectives_say() -> None:
-    found = alignment(ranks(40, [0, 1, -1, 2, 0, 0, 0, 0, 0, 0]))
+    found = ranks(40, [0, 1, -1, 2, 0, 0, 0, 0, 0, 0]).index(Alignment)
     assert (found.files, found.matched, found.device, found.offset_ns) == (2, 10, 1, 40)
     assert found.spread_ns == 1
-    assert alignment(ranks(-70, [0, 0, 0])).offset_ns == -70
+    assert ranks(-70, [0, 0, 0]).index(Alignment).offset_ns == -70
 
 
 def test_nothing_is_said_of_collectives_that_do_not_match() -> None:
-    found = alignment(TRACE)
+    found = TRACE.index(Alignment)
     assert (found.matched, found.device) == (0, -1)

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from inspector import units
-from inspector.analysis.alignment import Alignment, alignment
+from inspector.analysis.alignment import Alignment
 from inspector.analysis.pipeline import IDLE, Pipeline, PipelineFigures
 from inspector.picture.palette import HUES, INKS, ink
 from inspector.picture.pipeline import IDLE_INKS, PipelinePicture, pipeline_picture
@@ -42,7 +42,7 @@ class Answer(NamedTuple):
 
 def ask(trace: Trace, window: Window, columns: int) -> Answer:
     """Answer the view's question."""
-    return Answer(pipeline_picture(trace, window, columns), alignment(trace))
+    return Answer(pipeline_picture(trace, window, columns), trace.index(Alignment))
 
 
 class PipelineView(View):
