@@ -123,6 +123,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             host = (self.headers.get("Host") or "localhost").lower()
             if host.rsplit(":", 1)[0] not in _LOCAL and host not in _LOCAL:
+                self.close_connection = True
                 raise Refused(403, "this server answers to this machine only", "PermissionDeniedError")
             self._read_body()
             if path in others:
