@@ -104,6 +104,7 @@ ACTIONS: tuple[Action, ...] = (
     _timeline("collapse", "Fold or unfold the track", "C"),
     _window("pages.play", "KV pages: let time go on, or stop it", "", "pages.toggle_play", "", True),
     Action("schedule.follow", "Schedule: the newest iteration", ("End",), "schedule", "schedule.follow"),
+    Action("schedule.waiting", "Schedule: requests that only wait", (), "schedule", "schedule.toggle_waiting"),
     Action("schedule.static", "Schedule: static batching beside it", (), "schedule", "schedule.toggle_static"),
     Action("schedule.time", "Schedule: time or iterations across", (), "schedule", "schedule.toggle_time"),
     _window("pages.newest", "KV pages: the newest or busiest moment", "", "pages.follow", "", True),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +17,13 @@ from PySide6.QtCore import QObject, Signal
 from inspector import units
 from inspector.trace.selection import NOTHING, Selection, Window
 from ui.history import History
+from ui.live import Live
 from ui.questions import Asker, Failure, Question
 from ui.settings import SettingsFile
 
 if TYPE_CHECKING:
     from inspector.readers.reader import Progress
+    from inspector.readers.recording.follow import Following
     from inspector.trace.trace import Trace
 
 SHORTEST_NS = 10
@@ -43,10 +45,11 @@ class Session(QObject):
 
     `device` is the row of devices that figures and tables are about: the one selected last, at first the first with
     work; -1 without devices. `opening` are the paths being read, with `progress`; `failure` says why the last opening
-    failed.
+    failed. `grown` is emitted when `trace` has become a later generation of what it was.
     """
 
     trace_changed = Signal()
+    grown = Signal()
     selection_changed = Signal()
     window_changed = Signal()
     marks_changed = Signal()
@@ -65,6 +68,10 @@ class Session(QObject):
         self._selections: History[Selection] = History(NOTHING)
         self._windows: History[Window] = History(_EMPTY)
         self._fingerprint = ""
+        self.live = Live(asker, self._advance, self._failed, self)
+        self._run = False
+        self.is_advancing = False
+        """While a new generation is announced: nobody has asked for anything."""
 
     @property
     def selection(self) -> Selection:
@@ -79,7 +86,10 @@ class Session(QObject):
     @property
     def whole(self) -> Window:
         """The span of the whole trace; empty without a trace."""
-        return Window(0, max(self.trace.end_ns, 1)) if self.trace is not None else _EMPTY
+        if self.trace is None:
+            return _EMPTY
+        settled = self.trace.settled_ns if self.live.is_on else 0
+        return Window(0, max(self.trace.end_ns, settled, 1))
 
     def scope(self) -> tuple[str, ...]:
         """What figures and tables are of, in words, from long to short: the device and the range."""
@@ -93,11 +103,18 @@ class Session(QObject):
 
     def open(self, paths: Sequence[str | os.PathLike[str]]) -> None:
         """Read `paths` (several are the ranks of one job) in the pool; the trace that is open stays until then."""
+        self._read(_read, paths)
+
+    def follow(self, path: str | os.PathLike[str]) -> None:
+        """Follow the recording that is being made in the folder `path`. (`open` does so as well for such a one.)"""
+        self._read(_follow, (path,))
+
+    def _read(self, function: Callable[..., Any], paths: Sequence[str | os.PathLike[str]]) -> None:
         self._stop_opening()
         self.opening = tuple(str(Path(path).absolute()) for path in paths)
         self.progress, self.failure = None, None
         self.opening_changed.emit()
-        question = Question(_read, self.opening, self.opening, reports=True)
+        question = Question(function, self.opening, (function.__name__, *self.opening), reports=True)
         self.asker.ask(("open", self.opening), question, self._opened, self._failed, self._moved)
 
     def cancel_opening(self) -> None:
@@ -112,13 +129,17 @@ class Session(QObject):
 
     def set_trace(self, trace: Trace | None) -> None:
         """Show `trace`, arranged as it was left the last time; None closes the one that is open."""
+        self.live.stop()
+        self._show(trace)
+
+    def _show(self, trace: Trace | None) -> None:
         self._keep_window()
         self.trace = trace
         self._selections, self._windows = History(NOTHING), History(_EMPTY)
         self.marks, self.device, self._fingerprint = (), -1, ""
         if trace is not None:
             self._fingerprint = fingerprint(trace.info.paths)
-            self.device = _first_device(trace)
+            self.device = _first_shown(trace) if self.live.is_on else _first_device(trace)
             self._windows = History(self._clipped(_window(self.arrangement("window")) or self.whole))
             self.marks = tuple(_marks(self.arrangement("marks")))
         self.trace_changed.emit()
@@ -155,6 +176,8 @@ class Session(QObject):
         Steps of one movement are not remembered, its first one is.
         """
         window = self._clipped(window)
+        if self.live.is_on and self.trace is not None:
+            self.live.follow_end(window.end >= self.whole.end)
         if window == self.window:
             return
         if remember:
@@ -162,6 +185,16 @@ class Session(QObject):
         else:
             self._windows.present = window
         self.window_changed.emit()
+
+    def follow_end(self) -> None:
+        """Keep the newest time of a run in view from now on."""
+        if self.live.is_on and self.trace is not None:
+            self.live.follow_end(True)
+            self.look(self.live.window(self.trace, self.window), remember=False)
+
+    def hold(self) -> None:
+        """Hold what is in view of a run, or go on. The recording goes on all the time."""
+        self.live.toggle()
 
     def fit(self) -> None:
         """Bring the whole trace into view."""
@@ -201,8 +234,41 @@ class Session(QObject):
 
     def close(self) -> None:
         """Keep what is to be kept."""
+        self.live.stop()
         self._stop_opening()
         self._keep_window()
+
+    def _advance(self, trace: Trace) -> None:
+        """A new generation of the run: everything stays as it is, but what is newest comes into view."""
+        old = self.trace
+        if old is None or old.info.paths != trace.info.paths or not self._run:
+            self._run = True
+            self._show(trace)
+            self._windows = History(self._clipped(self.live.window(trace, _EMPTY)))
+            self.window_changed.emit()
+            return
+        # As above.
+        from inspector.trace.carry import carried
+
+        selection = carried(self.selection, old, trace)
+        if self.device < 0:
+            self.device = _first_shown(trace)
+        else:
+            device = carried(NOTHING.but(device=self.device), old, trace).device
+            self.device = -1 if device is None else device
+        self.trace = trace
+        if selection != self.selection:
+            self._selections = History(selection)
+        window = self.live.window(trace, self.window) if self.live.follows_end else self.window
+        moved = window != self.window
+        self._windows.present = self._clipped(window)
+        self.is_advancing = True
+        try:
+            self.grown.emit()
+            if moved:
+                self.window_changed.emit()
+        finally:
+            self.is_advancing = False
 
     def _with_range(self, selection: Selection) -> Selection:
         present = self.selection
@@ -241,10 +307,17 @@ class Session(QObject):
         self.progress = progress
         self.opening_changed.emit()
 
-    def _opened(self, trace: Trace) -> None:
+    def _opened(self, found: Trace | Following) -> None:
+        # Here, since it brings numpy, and nothing heavy comes before the window.
+        from inspector.trace.trace import Trace
+
         self.settings.remember(self.opening)
         self.opening, self.progress = (), None
-        self.set_trace(trace)
+        if isinstance(found, Trace):
+            self.set_trace(found)
+        else:
+            self._run = False
+            self.live.start(found)
         self.opening_changed.emit()
 
     def _failed(self, failure: Failure) -> None:
@@ -258,18 +331,34 @@ def fingerprint(paths: Sequence[str]) -> str:
     return hashlib.blake2b(resolved.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
 
 
-def _read(*paths: str, report: Any) -> Trace:
+def _read(*paths: str, report: Any) -> Trace | Following:
     from inspector.picture.tracks import Tracks
     from inspector.readers import open_trace
     from inspector.readers.reader import Progress
+    from inspector.trace import lock
     from inspector.trace.work import Work
 
+    if len(paths) == 1 and lock.is_held(Path(paths[0])):
+        return _follow(paths[0], report)
     trace = open_trace(*paths, report=report)
     report(Progress("arranging", rows=trace.num_work()))
     # The GUI thread needs these two at once: they are built where waiting shows as progress.
     trace.index(Work)
     trace.index(Tracks)
     return trace
+
+
+def _follow(path: str, report: Any) -> Following:
+    from inspector.readers.recording.follow import Following
+
+    return Following(Path(path))
+
+
+def _first_shown(trace: Trace) -> int:
+    """As `_first_device`, of a trace that grows, whose tracks are at hand."""
+    from inspector.picture.tracks import Tracks
+
+    return next((track.key for track in trace.index(Tracks).tracks if track.kind == "busy"), -1)
 
 
 def _first_device(trace: Trace) -> int:

@@ -11,6 +11,13 @@ from inspector import units
 from ui.session import Session
 from ui.theme import Theme
 
+_EXPLAINED = {
+    "live": "The run goes on and its newest records are shown (Space holds the picture)",
+    "paused": "The picture is held; the run goes on and is recorded (Space shows it again)",
+    "complete": "The run has ended and its recording is closed",
+    "recovered": "The recorder has gone without closing the recording: all that it had written is here",
+}
+
 
 class Status(QStatusBar):
     """`asked` when the quality notes are clicked."""
@@ -22,14 +29,16 @@ class Status(QStatusBar):
         self._theme, self._session = theme, session
         self.setSizeGripEnabled(False)
         self.setAccessibleName("Status")
-        self._name, self._records, self._basis = QLabel(), QLabel(), QLabel()
+        self._name, self._live, self._records, self._basis = QLabel(), QLabel(), QLabel(), QLabel()
         self._quality = QToolButton()
         self._quality.clicked.connect(self.asked)
+        self.addWidget(self._live)
         self.addWidget(self._name)
         self.addWidget(self._records)
         for widget in (self._quality, self._basis):
             self.addPermanentWidget(widget)
-        session.trace_changed.connect(self.refresh)
+        for signal in (session.trace_changed, session.grown, session.live.changed):
+            signal.connect(self.refresh)
         theme.changed.connect(self.retheme)
         self.retheme()
         self.refresh()
@@ -37,9 +46,8 @@ class Status(QStatusBar):
     @property
     def text(self) -> str:
         """All that it says."""
-        return " ".join(
-            part for part in (self._name.text(), self._records.text(), self._quality.text(), self._basis.text()) if part
-        )
+        labels = (self._live, self._name, self._records, self._quality, self._basis)
+        return " ".join(label.text() for label in labels if label.text())
 
     def refresh(self) -> None:
         """Say what is open."""
@@ -47,6 +55,7 @@ class Status(QStatusBar):
         trouble = self._session.settings.trouble
         for widget in (self._records, self._quality, self._basis):
             widget.setVisible(trace is not None)
+        self._say_live()
         if trace is None:
             self._name.setText(trouble)
             return
@@ -66,7 +75,21 @@ class Status(QStatusBar):
         self._quality.setToolTip("What is wrong with, missing from or lost in this trace (Ctrl+B)")
         self._basis.setText(trace.info.basis)
 
+    def _say_live(self) -> None:
+        """How the run that is followed goes on, what was lost of it, and how to get to its end."""
+        live, trace = self._session.live, self._session.trace
+        self._live.setVisible(bool(live.state))
+        if not live.state:
+            self._live.clear()
+            return
+        lost = 0 if trace is None else trace.quality.count("profiler-loss")
+        parts = [live.state, f"{lost:,} records lost" if lost else "nothing lost"]
+        if live.is_on and not live.follows_end:
+            parts.append("End: newest")
+        self._live.setText(" · ".join(parts))
+        self._live.setToolTip(_EXPLAINED[live.state])
+
     def retheme(self) -> None:
         """Small type."""
-        for widget in (self._name, self._records, self._quality, self._basis):
+        for widget in (self._live, self._name, self._records, self._quality, self._basis):
             widget.setFont(self._theme.font("small"))

@@ -78,8 +78,9 @@ class TrackPicture:
 
 @dataclass(frozen=True)
 class Picture:
-    """Tracks on a grid. `matches` is the part that the filter lets through, None without a filter."""
+    """Tracks of `trace` on a grid. `matches` is the part that the filter lets through, None without a filter."""
 
+    trace: Trace
     grid: Grid
     wanted: Filter
     tracks: dict[str, TrackPicture]
@@ -188,7 +189,7 @@ def picture(trace: Trace, grid: Grid, tracks: tuple[Track, ...], wanted: Filter)
                 fits = _isin(lane, part, at)
             long.append(LongEvents(at, lane.pyramid.start[at], lane.pyramid.ends(at), fits))
         made[track.identity] = TrackPicture(track, content, first, tuple(long))
-    return Picture(grid, wanted, made, Stack.of(grid, columns), Stack.of(grid, matching) if wanted else None)
+    return Picture(trace, grid, wanted, made, Stack.of(grid, columns), Stack.of(grid, matching) if wanted else None)
 
 
 def _isin(lane: Lane, part: Lane, at: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

@@ -15,6 +15,7 @@ from inspector.picture.viewport import Grid
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.selection import Selection
 from inspector.trace.trace import Trace
+from ui.pace import Pace
 from ui.questions import Asker, Failure, Question
 
 # Their analyses take long on a large trace, so they are asked one after the other and never hold up the rest.
@@ -31,12 +32,18 @@ class Asking:
         self._asked: dict[str, Hashable] = {}
         self._waiting: dict[str, Question] = {}
         self._running = ""
+        self._pace = Pace()
+
+    def is_due(self, what: str) -> bool:
+        """Whether it may be asked again for nothing but a new generation."""
+        return self._pace.is_due(what)
 
     def forget(self) -> None:
         """Another trace: nothing that was asked is of interest."""
         for what in list(self._asked):
             self._asker.forget((self, what))
         self._asked, self._waiting, self._running = {}, {}, ""
+        self._pace.forget()
 
     def ask(self, what: str, question: Question) -> None:
         """Ask at once, unless the same was asked last under that name."""
@@ -63,14 +70,17 @@ class Asking:
         what = next(iter(self._waiting))
         question = self._waiting.pop(what)
         self._running = what
+        self._pace.begin(what)
 
         def done(answer: Any) -> None:
             self._running = ""
+            self._pace.end(what)
             self._show(what, answer)
             self._next()
 
         def failed(failure: Failure) -> None:
             self._running = ""
+            self._pace.end(what)
             self._fail(failure)
             self._next()
 

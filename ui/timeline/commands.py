@@ -12,7 +12,6 @@ from inspector.analysis.causes import Causes
 from inspector.analysis.gaps import Gaps
 from inspector.analysis.iterations import Iterations
 from inspector.picture.navigate import along, next_work, place_of
-from inspector.picture.rows import TrackRows
 from inspector.picture.search import SEARCHED, Hits
 from inspector.picture.timeline import Hit
 from inspector.picture.tracks import Track, Tracks
@@ -190,7 +189,7 @@ class Commands(View):
         if track is None:
             self.say("Click a track first: this goes along its records")
             return
-        content = trace.index(TrackRows).ready(track)
+        content = scene.content(track)
         if content is None:
             return
         if scene.selected is not None:
@@ -307,7 +306,7 @@ class Commands(View):
         if hit is None or trace is None:
             self.session.clear_selection()
         else:
-            self.session.select(selection_of(trace, hit))
+            self.session.select(selection_of(self.canvas.scene.trace_of(hit.track) or trace, hit))
 
     def select_record(self, table: str, row: int) -> None:
         """Select a record of the schema and bring it into view."""

@@ -8,7 +8,6 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 from inspector import units
 from inspector.analysis.iterations import Iterations
 from inspector.picture.labels import short
-from inspector.picture.rows import TrackRows
 from inspector.picture.tracks import Track, Tracks
 from ui.theme import Theme
 from ui.timeline.layout import SEPARATOR, Row
@@ -145,8 +144,7 @@ def _processes(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int, 
 
 def iteration_owners(scene: Scene, track: Track) -> dict[int, str]:
     """The first lane of each process whose iterations are shown, and its name; empty where there is one only."""
-    trace = scene.trace
-    content = None if trace is None else trace.index(TrackRows).ready(track)
+    trace, content = scene.trace_of(track), scene.content(track)
     if trace is None or content is None:
         return {}
     process = trace.index(Iterations).process

@@ -22,7 +22,7 @@ def menu_for(view: Commands, hit: Hit | None, identity: str) -> QMenu:
     """What can be done with the record under the pointer, if there is one, and with its track; deleted when closed."""
     menu = QMenu(view)
     menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    trace = view.session.trace
+    trace = view.session.trace if hit is None else view.canvas.scene.trace_of(hit.track)
     if hit is not None and trace is not None:
         add, lines = menu.addAction, tip(trace, hit)
         span = Window(hit.start, hit.end)

@@ -94,7 +94,8 @@ def _iteration(painter: QPainter, scene: Scene, theme: Theme) -> None:
     number = scene.selection.iteration
     if number is None or scene.trace is None:
         return
-    found = scene.trace.index(Iterations)
+    trace = next((made.trace for made in scene.pictures if "iterations" in made.tracks), scene.trace)
+    found = trace.index(Iterations)
     wash = QColor(theme.tokens.accent)
     wash.setAlpha(20)
     for row in (found.number == number).nonzero()[0].tolist():

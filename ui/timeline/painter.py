@@ -142,13 +142,14 @@ class TrackPainter:
         metrics: QFontMetricsF,
         colours: _Colours,
     ) -> None:
-        assert scene.trace is not None
+        trace = scene.trace_of(made.track)
+        assert trace is not None
         long, lane = made.long[number], made.content.lanes[number]
         left, right = _pixels(long, scene)
         for at in np.flatnonzero(right - left >= _LABEL_PX * scene.scale).tolist():
             position = int(long.at[at])
             kind = int(lane.pyramid.kind[position])
-            texts = labels(scene.trace, made.track, lane.source(position), int(lane.row[position]))
+            texts = labels(trace, made.track, lane.source(position), int(lane.row[position]))
             room = float(right[at] - left[at]) - 8
             shown = self._fitted(texts, room, metrics, painter.font())
             if not shown:

@@ -7,29 +7,29 @@ import numpy as np
 from inspector.analysis.causes import LAUNCH_OVERHEAD, Causes
 from inspector.analysis.gaps import Gaps
 from inspector.picture.navigate import place_of
-from inspector.picture.rows import TrackRows
 from inspector.picture.timeline import Hit, find
 from inspector.picture.tracks import HOST_TABLES, Track, Tracks
 from inspector.trace.selection import Selection
 from inspector.trace.trace import Trace
+from ui.timeline.scene import Scene
 
 
-def resolve(trace: Trace, selection: Selection) -> Hit | None:
+def resolve(scene: Scene, selection: Selection) -> Hit | None:
     """The record, gap or iteration that is selected; None for none, and for what no track that was made so far has."""
     if selection.table is not None and selection.row is not None:
-        return record(trace, selection.table, selection.row)
+        return record(scene, selection.table, selection.row)
     if selection.gap is not None and selection.device is not None:
-        return _gap(trace, selection.device, selection.gap)
+        return _gap(scene, selection.device, selection.gap)
     return None
 
 
-def record(trace: Trace, table: str, row: int) -> Hit | None:
+def record(scene: Scene, table: str, row: int) -> Hit | None:
     """Where a record of the schema stands; in the first lane until its track was made."""
-    place = place_of(trace, table, row)
+    place = None if scene.trace is None else place_of(scene.trace, table, row)
     if place is None:
         return None
     track, start, end = place
-    content = trace.index(TrackRows).ready(track)
+    content = scene.content(track)
     found = None if content is None else find(content, track, table, row, start)
     return found or Hit(track, 0, table, row, start, end, 0)
 
@@ -42,9 +42,11 @@ def gap_tracks(trace: Trace, selection: Selection) -> list[Track]:
     return [each for kind in ("causes", "busy") for each in tracks if (each.kind, each.key) == (kind, selection.device)]
 
 
-def late_thread(trace: Trace, selected: Hit | None) -> list[Track]:
+def late_thread(scene: Scene) -> list[Track]:
     """Tracks of the host thread that kept the device waiting in a selected gap; none for anything else."""
-    if selected is None or selected.source != "gaps":
+    selected = scene.selected
+    trace = None if selected is None else scene.trace_of(selected.track)
+    if trace is None or selected is None or selected.source != "gaps":
         return []
     slices = trace.index(Causes).devices[selected.track.key]
     # Where the device held itself up, the thread that launched was in time.
@@ -64,10 +66,15 @@ def device_of(trace: Trace, track: Track) -> int:
     return -1
 
 
-def _gap(trace: Trace, device: int, start: int) -> Hit | None:
+def _gap(scene: Scene, device: int, start: int) -> Hit | None:
     """The gap that begins at `start`, over the strip of causes; None until that was made."""
-    track = next((each for each in trace.index(Tracks).tracks if (each.kind, each.key) == ("causes", device)), None)
-    if track is None or trace.index(TrackRows).ready(track) is None:
+    if scene.trace is None:
+        return None
+    track = next(
+        (each for each in scene.trace.index(Tracks).tracks if (each.kind, each.key) == ("causes", device)), None
+    )
+    trace = None if track is None else scene.trace_of(track)
+    if track is None or trace is None or scene.content(track) is None:
         return None
     gaps = trace.index(Gaps).devices[device]
     at = int(np.searchsorted(gaps.start, start))

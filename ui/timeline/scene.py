@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from PySide6.QtCore import QRectF
 
-from inspector.picture.rows import TrackRows
+from inspector.picture.rows import Content
 from inspector.picture.timeline import Hit, Picture, TrackPicture
 from inspector.picture.tracks import Track
 from inspector.picture.viewport import Viewport
@@ -82,6 +82,16 @@ class Scene:
                 return picture, found
         return None
 
+    def trace_of(self, track: Track) -> Trace | None:
+        """The trace whose analyses stand in the picture of a track; the open one where there is no picture."""
+        found = self.picture_of(track)
+        return self.trace if found is None else found[0].trace
+
+    def content(self, track: Track) -> Content | None:
+        """What stands in a track; None until its picture was made."""
+        found = self.picture_of(track)
+        return None if found is None else found[1].content
+
     def row_at(self, y: float) -> tuple[Row, int] | None:
         """The row under a height of the canvas, and its y."""
         if y < self.ruler:
@@ -106,7 +116,7 @@ class Scene:
 
     def lanes(self, track: Track) -> tuple[int, bool]:
         """How many lanes a track has and whether brackets; (1, False) until that is known."""
-        content = None if self.trace is None else self.trace.index(TrackRows).ready(track)
+        content = self.content(track)
         return (1, False) if content is None else (max(len(content.lanes), 1), bool(content.brackets))
 
     def spans(self, row: Row) -> list[tuple[int, int]]:

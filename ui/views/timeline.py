@@ -39,9 +39,13 @@ from ui.timeline.resolve import device_of, gap_tracks, late_thread, record, reso
 from ui.timeline.scene import LEAST_HEIGHT
 from ui.timeline.searchbar import SearchBar
 from ui.timeline.tip import tip
-from ui.views.view import Host, Need
+from ui.views.view import Host, Need, State
 
 _EVENT_TABLES = ("kernels", "memcpys", "memsets", "graphs", "host_calls", "ranges", "os_calls", "counters")
+
+
+def _place(track: Track) -> tuple[str, int]:
+    return track.identity, track.key
 
 
 class Timeline(Commands):
@@ -123,12 +127,14 @@ class Timeline(Commands):
         trace = self.session.trace
         if trace is None or not self.isVisible() or not self.canvas.scene.layout.rows:
             return
-        self._asking.ask_in_turn("overview", overview_question(trace))
+        rests = self.session.is_advancing and self.session.live.is_on
+        if not rests or self._asking.is_due("overview"):
+            self._asking.ask_in_turn("overview", overview_question(trace))
         grid = Viewport(self.session.window, self.canvas.scene.viewport.width).grid()
         near = list(self._near(derived=True))
         for kind in DERIVED:
             mine = tuple(track for track in near if track.kind == kind)
-            if mine:
+            if mine and (not rests or self._asking.is_due(kind)):
                 self._asking.ask_in_turn(kind, tracks_question(trace, grid, mine, Filter()))
         known = set().union(*(made.tracks for made in self._pictures.values()))
         self.canvas.scene.waiting = frozenset(track.identity for track in near if track.identity not in known)
@@ -169,6 +175,19 @@ class Timeline(Commands):
         self.canvas.update()
 
     # The session has changed.
+
+    def _grown(self) -> None:
+        """A later generation: the pictures stay until there are new ones, and so does what the user did with them."""
+        trace, scene = self.session.trace, self.canvas.scene
+        if trace is None or scene.trace is None or self.state is State.NO_DATA:
+            super()._grown()
+            return
+        before = scene.trace.index(Tracks)
+        scene.trace, scene.selection = trace, self.session.selection
+        if tuple(map(_place, trace.index(Tracks).tracks)) != tuple(map(_place, before.tracks)):
+            self._lay_out()
+        self._resolve()
+        super()._grown()
 
     def _trace_changed(self) -> None:
         trace = self.session.trace
@@ -223,7 +242,7 @@ class Timeline(Commands):
         trace, scene, selection = self.session.trace, self.canvas.scene, self.session.selection
         if trace is None:
             return
-        scene.late = {track.identity for track in late_thread(trace, scene.selected)}
+        scene.late = {track.identity for track in late_thread(scene)}
         source, row = (scene.selected.source, scene.selected.row) if scene.selected is not None else ("", -1)
         device = scene.selected.track.key if source == "gaps" and scene.selected is not None else self.session.device
         question = panel_question(trace, selection, device, source, row)
@@ -247,7 +266,7 @@ class Timeline(Commands):
         strips = gap_tracks(trace, self.session.selection) if trace is not None and self._keeping else []
         if trace is None or not strips:
             return
-        late = late_thread(trace, self.canvas.scene.selected)
+        late = late_thread(self.canvas.scene)
         others = [track.identity for track in (*late[:1], *strips[1:], *late[1:])]
         shown = self.canvas.scroll_to_all(strips[0].identity, others)
         if late and late[0].identity not in shown and self._lifted is None:
@@ -279,14 +298,14 @@ class Timeline(Commands):
         """Find what is selected on the canvas: its lane is known once its track was made."""
         trace, scene = self.session.trace, self.canvas.scene
         if trace is not None:
-            scene.selected = resolve(trace, self.session.selection)
-            linked = (record(trace, hit.source, hit.row) for hit in scene.linked)
+            scene.selected = resolve(scene, self.session.selection)
+            linked = (record(scene, hit.source, hit.row) for hit in scene.linked)
             scene.linked = tuple(hit for hit in linked if hit is not None)
 
     def _link(self, partners: list[tuple[str, int]]) -> None:
         trace = self.session.trace
         if trace is not None:
-            found = (record(trace, table, row) for table, row in partners)
+            found = (record(self.canvas.scene, table, row) for table, row in partners)
             self.canvas.scene.linked = tuple(hit for hit in found if hit is not None)
             self.canvas.update()
 
@@ -352,7 +371,8 @@ class Timeline(Commands):
         menu_for(self, hit, identity).popup(place)
 
     def _tip(self, hit: Hit) -> list[tuple[str, str]]:
-        return [] if self.session.trace is None else tip(self.session.trace, hit)
+        trace = self.canvas.scene.trace_of(hit.track)
+        return [] if trace is None else tip(trace, hit)
 
     def toggle_details(self) -> None:
         """Show or hide the panel below."""

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QStackedLayout, QWidget
 
 from inspector.trace.selection import Selection, Window
 from ui.export import Rows
+from ui.pace import Pace
 from ui.questions import Asker, Failure, Question
 from ui.run.child import Child
 from ui.session import Session
@@ -74,6 +75,7 @@ class View(QWidget):
         self.session, self.theme = host.session, host.theme
         self.state = State.NO_TRACE
         self._asked: Question | None = None
+        self._pace = Pace()
         self.setObjectName(self.ID)
         self.setAccessibleName(self.TITLE)
         self.content = QWidget(self)
@@ -82,6 +84,7 @@ class View(QWidget):
         self._stack.addWidget(self.content)
         self._stack.addWidget(self.message)
         self.session.trace_changed.connect(self._trace_changed)
+        self.session.grown.connect(self._grown)
         self.session.selection_changed.connect(self.refresh)
         self.session.window_changed.connect(self.refresh)
         self.theme.changed.connect(self.retheme)
@@ -123,12 +126,15 @@ class View(QWidget):
         trace = self.session.trace
         if trace is None or not self.isVisible() or self.state is State.NO_DATA:
             return
+        if self.session.is_advancing and self.session.live.is_on and not self._pace.is_due(self):
+            return
         question = self.question(trace, self.session.selection, self.session.window)
         if question is None or (self._asked is not None and question.key == self._asked.key):
             return
         self._asked = question
         if self.state is not State.ANSWER:
             self._say(State.WAITING, "Working…")
+        self._pace.begin(self)
         self.host.asker.ask(self, question, self._answered, self._failed)
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -136,8 +142,16 @@ class View(QWidget):
         super().showEvent(event)
         self.refresh()
 
+    def _grown(self) -> None:
+        """The trace has gone on: an answer stays until the new one is there."""
+        if self.state in (State.NO_DATA, State.ERROR, State.NO_TRACE):
+            self._trace_changed()
+        else:
+            self.refresh()
+
     def _trace_changed(self) -> None:
         self.host.asker.forget(self)
+        self._pace.forget()
         self._asked = None
         trace = self.session.trace
         if trace is None:
@@ -153,11 +167,13 @@ class View(QWidget):
         self.refresh()
 
     def _answered(self, answer: Any) -> None:
+        self._pace.end(self)
         self.show_answer(answer)
         self.state = State.ANSWER
         self._stack.setCurrentWidget(self.content)
 
     def _failed(self, failure: Failure) -> None:
+        self._pace.end(self)
         headline = "This could not be worked out" if failure.report else failure.line
         self._say(State.ERROR, headline, failure.line if failure.report else "", failure.report)
 
