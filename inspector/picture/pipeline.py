@@ -87,9 +87,9 @@ def pipeline_picture(trace: Trace, window: Window, columns: int) -> PipelinePict
 
 
 def stage_names(trace: Trace, cells: Cells) -> tuple[str, ...]:
-    """'stage 0', or the devices by name where these stand for stages."""
+    """'stage 0', or 'GPU 0' where devices stand for stages."""
     if cells.source == "devices":
-        return tuple(trace.device_name(device) for device in cells.stages)
+        return tuple(trace.device_name(device).partition(" · ")[0] for device in cells.stages)
     return tuple(f"stage {number}" for number in cells.stages)
 
 

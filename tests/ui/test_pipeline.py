@@ -149,7 +149,9 @@ def test_devices_for_stages_and_the_alignment_error_are_said(user: User) -> None
     assert "Devices stand for stages" in said
     assert "leaves collectives 40.0 µs" in said
     assert said == view.notes.text()
+    assert "measured" in view.against.full
     assert "micro-batches are not known" in view.against.full
+    assert user.sees("Idle ")
 
 
 def test_numbers_and_pictures_can_be_had(user: User, engine: Trace, tmp_path: Path) -> None:

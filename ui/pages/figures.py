@@ -138,4 +138,6 @@ def figure_lines(shown: Moment) -> list[tuple[str, str, str, str]]:
         lines.append(("pressure", text, "", "doubt"))
     elif figures.waiting:
         lines.append(("waiting", f"{figures.waiting:,} requests", "queued or paused in this iteration", ""))
+    why = "pages are counted; contiguous memory and the time that is left are worked out from them"
+    lines.append(("basis", shown.trace.info.basis, why, ""))
     return lines

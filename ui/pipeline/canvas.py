@@ -183,9 +183,9 @@ class PipelineCanvas(QWidget):
         rows = [self.row_rect(stage) for stage in range(int(pieces.stage.max(initial=0)) + 1)]
         hues = [color_of(each, self._theme) for each in HUES]
         idle = [color_of(each, self._theme) for each in IDLE_INKS]
-        numbers = (pieces.stage, pieces.kind, pieces.micro_batch, pieces.iteration, pieces.idle)
+        numbers = (pieces.stage, pieces.kind, pieces.micro_batch, pieces.idle)
         columns = (left, np.maximum(right - left, 0.7), *(each[order] for each in numbers))
-        for x, width, stage, kind, micro, iteration, lost in zip(*(each.tolist() for each in columns), strict=True):
+        for x, width, stage, kind, micro, lost in zip(*(each.tolist() for each in columns), strict=True):
             box = QRectF(x, rows[stage].top(), width, rows[stage].height())
             ground = idle[kind] if kind >= 0 else hues[max(micro, 0) % len(hues)]
             if kind >= 0 and width >= _STRIPED_FROM:
@@ -198,14 +198,14 @@ class PipelineCanvas(QWidget):
                 painter.setPen(self._theme.color("surface"))
                 painter.drawLine(box.topRight(), box.bottomRight())
             if width >= _NAMED_FROM:
-                name = IDLE[kind] if kind >= 0 else f"{micro}" if micro >= 0 else f"{iteration}"
+                name = IDLE[kind] if kind >= 0 else f"{micro}" if micro >= 0 else ""
                 self._name(painter, box, name, ground, plate=kind >= 0 or lost > _HIDES)
 
     def _name(self, painter: QPainter, box: QRectF, name: str, ground: QColor, plate: bool) -> None:
         """Its name where there is room, on a plate where stripes would run through it."""
         px = self._theme.px
         room = painter.fontMetrics().horizontalAdvance(name) + px(6)
-        if box.width() < room:
+        if not name or box.width() < room:
             return
         if plate:
             middle = box.center()

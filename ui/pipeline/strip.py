@@ -30,7 +30,8 @@ def paint_strip(
     painter.drawText(scale.translated(0, rect.height() - px(2)), _RIGHT, "0 %")
     line = painter.fontMetrics().height()
     painter.drawText(QRectF(px(4), rect.top() - px(4), rect.left(), line), _LEFT, "bubble share")
-    _keys(painter, rect, line, theme)
+    if np.isfinite(answer.spans.ideal).any():
+        _keys(painter, rect, line, theme)
     painter.save()
     painter.setClipRect(rect)
     spans = answer.spans

@@ -86,8 +86,10 @@ class PipelineView(View):
         self.canvas.show_picture(picture)
         self.legend.set_entries(legend(picture))
         self._pages.setCurrentIndex(0 if picture.num_stages > 1 else 1)
-        self.bubble.setText(f"Bubbles {100 * figures.bubble:.1f} %")
-        self.against.set_text(*against(figures))
+        what = "Bubbles" if picture.source == "stage records" else "Idle"
+        self.bubble.setText(f"{what} {100 * figures.bubble:.1f} %")
+        trace = self.session.trace
+        self.against.set_text(*against(figures, trace.info.basis if trace is not None else "measured"))
         self.against.setToolTip(self.against.full)
         said = notes(answer, self.session.trace)
         self.notes.setText(" ".join(said))
@@ -215,17 +217,18 @@ class PipelineView(View):
                 self.session.look(Window((low + high) // 2 - half, (low + high) // 2 + half), False)
 
 
-def against(figures: PipelineFigures) -> tuple[str, ...]:
-    """What the share of bubbles is to be compared with, from long to short."""
+def against(figures: PipelineFigures, basis: str) -> tuple[str, ...]:
+    """What the share of bubbles rests on and is to be compared with, from long to short."""
     if not math.isfinite(figures.ideal):
-        return (f"of {units.time(figures.active_ns)} in which iterations ran; micro-batches are not known",)
+        span = units.time(figures.active_ns)
+        return (f"{basis}, of {span} in which iterations ran; micro-batches are not known",)
     equal, unequal = f"{100 * figures.ideal:.1f} %", f"{100 * figures.unequal:.1f} %"
     rest = "hand-over, jitter and waiting for a processor" if figures.contention > _CROWDED else "hand-over and jitter"
     many = f"{figures.iterations:,} iteration" + "s" * (figures.iterations != 1)
     return (
-        f"measured over {many} in view. Equal stages would have {equal}, stages as unequal as these {unequal}; "
+        f"{basis} over {many} in view. Equal stages would have {equal}, stages as unequal as these {unequal}; "
         f"the rest is {rest}",
-        f"measured. Equal stages would have {equal}, as unequal as these {unequal}",
+        f"{basis}. Equal stages would have {equal}, as unequal as these {unequal}",
         f"equal stages {equal}, these {unequal}",
     )
 
