@@ -72,7 +72,7 @@ class Tracks:
         """O(rows) counting per table, nothing else."""
         groups: list[Group] = []
         tracks: list[Track] = []
-        if trace.num_work():
+        if trace.num_work() or len(trace["iterations"]):
             groups.append(Group("iterations", "Iterations"))
             tracks.append(Track("iterations", -1, "iterations", "iterations", "iterations"))
         unlisted = _add_devices(trace, groups, tracks)

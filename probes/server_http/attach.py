@@ -21,6 +21,7 @@ from probes.server_http.gauges import Gauges
 from probes.server_http.iterations import Iterations
 from probes.server_http.pages import Pages
 from probes.server_http.poller import Poller, Told
+from probes.server_http.pool import Pool
 from probes.server_http.requests import Requests
 from probes.signals import STOPS, caught
 
@@ -100,10 +101,10 @@ class _Run:
     def __init__(self, address: Address, recording: Recording, pid: int) -> None:
         self._recording = recording
         self._feed = Feed(recording.add_streams("server"), pid, f"server {address}")
-        quality = recording.quality
-        self._iterations = Iterations(self._feed, quality)
+        quality, pool = recording.quality, Pool(self._feed)
+        self._iterations = Iterations(self._feed, quality, pool)
         self._requests = Requests(self._feed, quality, address.is_here)
-        self._pages = Pages(self._feed, quality)
+        self._pages = Pages(self._feed, quality, pool)
         self._gauges = Gauges(self._feed, quality)
         self._told: queue.SimpleQueue[Told] = queue.SimpleQueue()
         self._pollers = [Poller(address, method, path, self._told) for method, path in ENDPOINTS]

@@ -11,6 +11,7 @@ from inspector.trace.quality import Quality
 from probes.server_http.client import Answer
 from probes.server_http.clocks import WallClock
 from probes.server_http.feed import Feed
+from probes.server_http.pool import Pool
 from probes.server_http.reading import UNKNOWN, Json, filled, number, section, whole
 
 _FAR = 2**62
@@ -22,13 +23,12 @@ _MOST_LATENCY_MS = 3.6e6
 class Iterations:
     """Takes the records of each answer. `records` and `lost` count them, `lost` by gaps in their numbers."""
 
-    def __init__(self, feed: Feed, quality: Quality) -> None:
-        self._feed, self._quality = feed, quality
+    def __init__(self, feed: Feed, quality: Quality, pool: Pool) -> None:
+        self._feed, self._quality, self._pool = feed, quality, pool
         self._clock = WallClock(quality)
         self._last: int | None = None
         self._strides: Counter[int] = Counter()
         self._totals: tuple[int, int] | None = None
-        self._pool: tuple[int, int, int] | None = None
         self.records = 0
 
     @property
@@ -155,10 +155,9 @@ class Iterations:
                 self._feed.counter(time_ns, name, "bytes", value)
 
     def _size(self, time_ns: int, cache: Json) -> None:
-        size = whole(cache, "maxNumBlocks", _FAR), whole(cache, "tokensPerBlock"), 0
-        if min(size[:2]) > 0 and size != self._pool:
-            self._pool = size
-            self._feed.add("pools", [(time_ns, size[0], 0, size[1], UNKNOWN)])
+        blocks, tokens = whole(cache, "maxNumBlocks", _FAR), filled(cache, "tokensPerBlock")
+        if blocks > 0 and tokens > 0:
+            self._pool.whole(time_ns, blocks, tokens)
 
 
 def _cache(record: Json) -> Json:

@@ -14,6 +14,7 @@ from inspector.trace.quality import Quality
 from inspector.trace.schema import PAGE_EVENTS
 from probes.server_http.client import Answer
 from probes.server_http.feed import Feed
+from probes.server_http.pool import Pool
 from probes.server_http.reading import Json, key64, section, whole
 
 _FAR = 2**62
@@ -44,8 +45,8 @@ class Numbers:
 class Pages:
     """Takes the events of each answer. `lost` counts gaps in their numbers."""
 
-    def __init__(self, feed: Feed, quality: Quality) -> None:
-        self._feed, self._quality = feed, quality
+    def __init__(self, feed: Feed, quality: Quality, pool: Pool) -> None:
+        self._feed, self._quality, self._pool = feed, quality, pool
         self._last: int | None = None
         self._window: int | None = None
         self._places: dict[int, tuple[int, int]] = {}
@@ -101,12 +102,9 @@ class Pages:
         self._numbers = (Numbers(), Numbers())
 
     def _created(self, time_ns: int, data: Json) -> None:
-        """Pools are told of by the iterations too, with their tokens per block; this one knows the host's share."""
         levels = data.get("num_blocks_per_cache_level")
-        if isinstance(levels, list) and levels and all(type(level) is int and level >= 0 for level in levels):
-            host = sum(levels[1:])
-            self._feed.counter(time_ns, "KV blocks of the pool on the device", "blocks", float(levels[0]))
-            self._feed.counter(time_ns, "KV blocks of the pool in host memory", "blocks", float(host))
+        if isinstance(levels, list) and levels and all(type(level) is int and 0 <= level < _FAR for level in levels):
+            self._pool.places(time_ns, levels[0], min(sum(levels[1:]), _FAR))
 
     def _stored(self, time_ns: int, data: Json) -> None:
         parent = key64(data.get("parent_hash"))

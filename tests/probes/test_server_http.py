@@ -204,9 +204,12 @@ def test_page_events(out: Path) -> None:
     second = [moved(5, 33, 0), removed(6, 11, 99), stored(7, None, 44), {"event_id": 8, "data": {"type": "new"}}]
     narrow = [{**stored(9, None, 55), "window_size": 128}, {**stored(10, None, 66), "attention_dp_rank": 2}]
     with stand_in() as server:
-        server.say("GET /metrics")
+        server.say("GET /metrics", [pytorch(1)])
         server.say("POST /kv_cache_events", first, second + narrow)
         trace = record(server, out, asked(server, "POST /kv_cache_events", 4))
+    pools = trace["pools"]
+    # 100 in all, until it is told which of them are where.
+    assert (pools["blocks"][-1], pools["host_blocks"][-1], pools["tokens_per_block"][-1]) == (8, 4, 32)
     rows = trace["page_events"]
     kinds = [PAGE_EVENTS[kind] for kind in rows["kind"]]
     assert kinds == ["cached", "cached", "cached", "offloaded", "restored", "evicted", "cached"]

@@ -23,6 +23,7 @@ from probes.server_http.feed import Feed
 from probes.server_http.gauges import Gauges, parse
 from probes.server_http.iterations import Iterations
 from probes.server_http.pages import Numbers, Pages
+from probes.server_http.pool import Pool
 from probes.server_http.reading import items, key64, whole
 from probes.server_http.requests import Requests
 from tests.probes.stand_in_server import later, pytorch
@@ -56,8 +57,9 @@ def test_whatever_is_said_becomes_a_recording_that_opens(answers: list[list[Any]
     with TemporaryDirectory() as folder:
         recording = Recording(Path(folder) / "a.inflight", [], {})
         feed = Feed(recording.add_streams("server"), -1, "server")
-        iterations, requests = Iterations(feed, recording.quality), Requests(feed, recording.quality, True)
-        pages = Pages(feed, recording.quality)
+        pool = Pool(feed)
+        iterations, requests = Iterations(feed, recording.quality, pool), Requests(feed, recording.quality, True)
+        pages = Pages(feed, recording.quality, pool)
         for said in answers:
             for taker in (iterations, requests, pages):
                 taker.take(answer(), said)
