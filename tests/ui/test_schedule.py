@@ -17,6 +17,7 @@ from inspector.trace.trace import Trace, TraceInfo
 from tests.engine_traces import Setup, engine_trace
 from tests.ui.user import User
 from ui.inks import color_of
+from ui.schedule.columns import NEWEST, Columns
 from ui.views.schedule import Schedule
 from ui.views.view import State
 
@@ -260,6 +261,26 @@ def test_a_growing_trace_is_followed_until_the_user_looks_back(view: Schedule, u
     user.click("Go to the newest iteration")
     assert span(view) == (total - 10, total)
     assert not view.newest.isVisible()
+
+
+def test_of_a_run_the_newest_iterations_stay_in_view() -> None:
+    columns = Columns()
+    columns.settle((0, 5), 5)
+    columns.settle((0, 9), 100)
+    assert columns.span == (0, 100)
+    columns.settle((0, 100), 1000)
+    assert columns.span == (1000 - NEWEST, 1000)
+    columns.look(0, 1000)
+    columns.settle((0, 1000), 2000)
+    assert columns.span == (0, 2000)
+    columns.look(500, 700)
+    columns.settle((500, 700), 3000)
+    assert columns.span == (500, 700)
+    assert not columns.follows
+    columns.follow()
+    assert columns.span == (2800, 3000)
+    columns.look(2999.5, 3001)
+    assert columns.span == (2996, 3000)
 
 
 def test_rows_that_do_not_fit_scroll(user: User) -> None:

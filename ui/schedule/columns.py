@@ -4,16 +4,19 @@ from __future__ import annotations
 
 LEAST = 4.0
 """No fewer iterations than this are in view."""
+NEWEST = 160.0
+"""Of a run that goes on so many come into view by themselves: few enough to see each of them."""
 
 
 class Columns:
     """A span of iterations (ordinals) out of `total`. Until `settle` it is not known how many there are, and all are
-    shown. What ends with the newest iteration goes on with it; what shows all of them goes on to show all.
+    shown. What ends with the newest iteration goes on with it; what the user let show all of them goes on to show all.
     """
 
     def __init__(self) -> None:
         self.total = 0.0
         self._span: tuple[float, float] | None = None
+        self._chosen = False
 
     @property
     def settled(self) -> bool:
@@ -44,7 +47,7 @@ class Columns:
         if length != high - low:
             low = (low + high - length) / 2
         low = min(max(low, 0.0), max(self.total - length, 0.0))
-        self._span = (low, low + length)
+        self._span, self._chosen = (low, low + length), True
 
     def follow(self) -> None:
         """The right edge to the newest iteration."""
@@ -52,5 +55,7 @@ class Columns:
 
     def _end_at(self, total: float) -> None:
         low, high = self.span
-        length = total if low <= 0 and high >= self.total else high - low
+        length = high - low
+        if low <= 0 and high >= self.total:
+            length = total if self._chosen else min(total, NEWEST)
         self._span = (max(total - length, 0.0), max(total, length))

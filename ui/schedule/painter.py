@@ -20,7 +20,7 @@ from ui.inks import color_of
 from ui.raster import paint as paint_pixels
 from ui.schedule.cells import pixels
 from ui.schedule.geometry import Geometry
-from ui.schedule.strips import Strip, paint_strip
+from ui.schedule.strips import Strip, paint_label, paint_strip
 from ui.theme import Theme
 from ui.widgets.ruler import ticks
 
@@ -63,12 +63,11 @@ class SchedulePainter:
         for at, strip in enumerate(frame.strips):
             rect = place.strip(at, len(frame.strips))
             shifted = self._shifted(frame, rect)
-            label = QRectF(place.theme.px(8), rect.top(), place.left - place.theme.px(16), rect.height())
-            painter.setClipRect(QRectF(0, 0, place.right, place.height))
-            painter.save()
-            painter.setClipRect(rect.united(label))
-            paint_strip(painter, shifted, label, strip, theme)
-            painter.restore()
+            label = QRectF(theme.px(8), rect.top(), place.left - theme.px(16), rect.height())
+            painter.setClipRect(rect)
+            paint_strip(painter, shifted, strip, theme)
+            painter.setClipRect(label)
+            paint_label(painter, label, strip, theme)
         painter.setClipRect(area)
         self._cells(painter, frame, area, ratio)
         self._marks(painter, frame, place, area)

@@ -50,8 +50,8 @@ def strips_of(found: Strips) -> list[Strip]:
     return strips
 
 
-def paint_strip(painter: QPainter, rect: QRectF, label: QRectF, strip: Strip, theme: Theme) -> None:
-    """Bars per column in `rect`, name and scale in `label`."""
+def paint_strip(painter: QPainter, rect: QRectF, strip: Strip, theme: Theme) -> None:
+    """Bars per column."""
     tall = max(round(rect.height()), 1)
     scale = (rect.height() - 1) / max(strip.top, 1)
     paint_pixels(painter, rect, _image(strip, tall, scale, theme))
@@ -59,14 +59,20 @@ def paint_strip(painter: QPainter, rect: QRectF, label: QRectF, strip: Strip, th
         _limit(painter, rect, strip.limit, scale, theme)
     painter.setPen(QPen(theme.color("line"), 1))
     painter.drawLine(rect.bottomLeft(), rect.bottomRight())
+    if strip.empty:
+        painter.setFont(theme.font("small"))
+        painter.setPen(theme.color("muted"))
+        painter.drawText(rect.adjusted(theme.px(8), 0, 0, 0), int(Qt.AlignmentFlag.AlignVCenter), strip.empty)
+
+
+def paint_label(painter: QPainter, label: QRectF, strip: Strip, theme: Theme) -> None:
+    """Its name, and the top of its scale."""
     painter.setFont(theme.font("small"))
     painter.setPen(theme.color("text"))
     painter.drawText(label, int(Qt.AlignmentFlag.AlignVCenter), strip.title)
-    painter.setPen(theme.color("muted"))
-    corner = int(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignRight)
-    if strip.empty:
-        painter.drawText(rect.adjusted(theme.px(8), 0, 0, 0), int(Qt.AlignmentFlag.AlignVCenter), strip.empty)
-    else:
+    if not strip.empty:
+        painter.setPen(theme.color("muted"))
+        corner = int(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignRight)
         painter.drawText(label, corner, f"{strip.top:,}")
 
 

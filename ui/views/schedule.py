@@ -186,13 +186,19 @@ class Schedule(View):
         """To the newest iteration, and on with it."""
         if self.answer is None or self.answer.axis is None:
             return
-        if self._by_time:
+        if self._by_time and self.session.live.is_on:
+            self.session.follow_end()
+        elif self._by_time:
             length, end = self.session.window.length, self.session.whole.end
             self.session.look(Window(end - length, end))
         else:
             self.iterations.follow()
             self.refresh()
         self.canvas.scroll_to_end()
+
+    def hold(self) -> None:
+        """Hold the picture of a run, or go on."""
+        self.session.hold()
 
     def take_focus(self) -> None:
         """To the canvas."""
