@@ -29,7 +29,7 @@ def paint_stack(
         return
     upto = np.cumsum(shares.astype(np.float64), axis=0) * height
     y = np.arange(height, 0, -1)[:, None] - 0.5
-    layer = np.zeros((height, columns), np.intp)
+    layer = np.zeros((height, columns), np.uint8)
     for each in upto:
         layer += y > each[None, :]
     layer = layer[:, (np.arange(width) * columns) // width]
@@ -39,12 +39,13 @@ def paint_stack(
     packed = np.array([each.rgb() for each in (*colours, ground, *marks, ground)], np.uint32)
     step = max(round(6 * ratio), 2)
     down, across = np.arange(height)[:, None], np.arange(width)[None, :]
+    along = {pattern: (right * across + below * down) % step == 0 for pattern, (right, below) in _STEPS.items()}
+    there = np.asarray(shares.any(axis=1))
     for number, ink in enumerate(inks):
-        along = _STEPS.get(INKS[ink].pattern)
-        if along is not None:
-            marked = (along[0] * across + along[1] * down) % step == 0
-            layer[(layer == number) & marked] += layers + 1
-    raster.paint(painter, rect, np.ascontiguousarray(packed[layer]))
+        marks_of_ink = along.get(INKS[ink].pattern)
+        if marks_of_ink is not None and there[number]:
+            layer += ((layer == number) & marks_of_ink) * np.uint8(layers + 1)
+    raster.paint(painter, rect, np.take(packed, layer))
 
 
 def _between(colour: QColor, mark: QColor) -> QColor:

@@ -156,26 +156,27 @@ def map_pixels(
     back = np.array(rgb(ground), np.float64)
     table = np.stack([colours, marks])
     table = np.stack([table, back + (table - back) * _DIMMED])
-    packed = np.concatenate([_packed(table).reshape(4, -1), np.full((4, 1), _packed(back[None])[0])], axis=1)
-    shown = np.full(many * columns, len(inks), np.intp)
+    # Bright and plain, bright and marked, dimmed and plain, dimmed and marked; the last of each is the ground.
+    shades = np.concatenate([_packed(table).reshape(4, -1), np.full((4, 1), _packed(back[None])[0])], axis=1)
+    per_plane = shades.shape[1]
+    shown = np.full(many * columns, len(inks), np.uint8)
     part = cells[low * columns : high * columns]
     shown[: len(part)] = part
-    plane = np.zeros(many * columns, np.intp)
     if bright is not None:
-        plane[: len(part)] = np.where(bright[low * columns : high * columns], 0, 2)
+        shown[: len(part)] += np.where(bright[low * columns : high * columns], 0, 2 * per_plane).astype(np.uint8)
     grid = np.repeat(np.repeat(shown.reshape(many, columns), size, axis=0), size, axis=1)
-    planes = np.repeat(np.repeat(plane.reshape(many, columns), size, axis=0), size, axis=1)
     if size >= _PATTERN_FROM and grid.size:
-        planes = planes + _marked(grid, inks, low * size)
-    pixels: Pixels = packed[planes, grid]
+        there = np.flatnonzero(np.bincount(shown)).tolist()
+        grid += _marked(grid, there, inks, low * size, per_plane) * np.uint8(per_plane)
+    pixels: Pixels = np.take(shades.reshape(-1), grid)
     if size >= _GAP_FROM and grid.size:
-        pixels[size - 1 :: size, :] = packed[0, -1]
-        pixels[:, size - 1 :: size] = packed[0, -1]
+        pixels[size - 1 :: size, :] = shades[0, -1]
+        pixels[:, size - 1 :: size] = shades[0, -1]
     return pixels
 
 
-def _marked(grid: npt.NDArray[np.intp], inks: Sequence[Ink], top: int) -> npt.NDArray[np.intp]:
-    """1 where the pattern of its ink has a mark; patterns go on from cell to cell."""
+def _marked(grid: Cells, there: Sequence[int], inks: Sequence[Ink], top: int, per_plane: int) -> Mask:
+    """Where the pattern of its ink has a mark; patterns go on from cell to cell. `there` are the numbers in `grid`."""
     y, x = np.arange(top, top + grid.shape[0])[:, None], np.arange(grid.shape[1])[None, :]
     kinds = {
         "hatch": (x + y) % 4 == 0,
@@ -184,10 +185,11 @@ def _marked(grid: npt.NDArray[np.intp], inks: Sequence[Ink], top: int) -> npt.ND
         "dots": (x % 4 == 1) & (y % 4 == 1),
     }
     marked = np.zeros(grid.shape, bool)
-    for number, each in enumerate(inks):
-        if each.pattern != "solid":
-            marked |= (grid == number) & kinds[each.pattern]
-    return marked.astype(np.intp)
+    for number in there:
+        ink_number = number % per_plane
+        if ink_number < len(inks) and inks[ink_number].pattern != "solid":
+            marked |= (grid == number) & kinds[inks[ink_number].pattern]
+    return marked
 
 
 def _packed(colours: npt.NDArray[np.float64]) -> Pixels:
