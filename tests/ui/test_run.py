@@ -24,7 +24,7 @@ from ui.run.child import Child, State
 from ui.run.dialogs import AttachDialog, LaunchDialog
 from ui.run.launch import Launch
 from ui.run.lines import Lines
-from ui.run.options import decode, from_argv, to_argv
+from ui.run.options import decode, from_argv, read_options, to_argv
 from ui.views.run import Run
 
 _WAIT_MS = 60_000
@@ -390,3 +390,14 @@ def test_ctrl_t_says_what_attaching_takes_away(user: User, monkeypatch: pytest.M
     assert any("given out once" in text for text in said)
     assert started[0].kind == "attach"
     assert started[0].title == "Attached to http://localhost:8000"
+
+
+def test_the_engine_lists_its_options() -> None:
+    options = {option.name: option for option in read_options()}
+    live = {name for name, option in options.items() if option.live}
+    assert {"max_batch_size", "max_num_tokens", "blocks", "draft_len", "rate", "policy"} <= live
+    assert options["rate"].unit == "requests/s"
+    assert to_argv(tuple(options.values()), from_argv(tuple(options.values()), ["--blocks", "77"])) == [
+        "--blocks",
+        "77",
+    ]
