@@ -341,6 +341,8 @@ def _missing(trace: Trace, engine: Batches | None) -> list[str]:
         found.append(
             "No steps of requests: rows are drawn from arrival, first and last token; chunks and pauses are not known"
         )
+    elif trace.index(Steps).unplaced:
+        found.append(f"{trace.index(Steps).unplaced:,} steps without iteration or request are not drawn")
     if engine is not None and not (engine.room > 0).any():
         found.append("max_batch_size is not in this trace")
     if engine is not None and not (engine.tokens >= 0).any():

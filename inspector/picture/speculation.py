@@ -21,6 +21,7 @@ from inspector.analysis.speculation import (
     passes,
     positions,
 )
+from inspector.analysis.steps import Steps
 from inspector.picture.groups import group_ranks
 from inspector.picture.ribbon import Ribbon, ribbon, told_requests
 from inspector.trace.selection import Window
@@ -78,6 +79,9 @@ def speculation(trace: Trace, window: Window | None, request: int | None, bins: 
     ranks = group_ranks(trace)
     found = sorted((ranks[name], trace.names[name], each) for name, each in groups(trace, made))
     parts = tuple(_group(rank, name, each, cost) for rank, name, each in found)
+    unplaced = trace.index(Steps).unplaced
+    if unplaced:
+        missing.append(f"{unplaced:,} steps without iteration or request are in no figure")
     if everything.counts.odd:
         missing.append(f"{everything.counts.odd:,} passes accepted more than was drafted and are in no figure")
     if everything.counts.unknown:

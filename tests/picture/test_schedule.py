@@ -296,6 +296,13 @@ def test_without_steps_rows_come_from_the_requests(by_time: bool) -> None:
     assert {CONTEXT, GENERATION} <= set(picture.cells.reshape(-1).tolist()) <= {QUEUED, CONTEXT, GENERATION, NOTHING}
 
 
+def test_steps_that_belong_nowhere_are_told_of() -> None:
+    trace = engine_trace(Setup())
+    trace["steps"]["iteration"][[3, 5]] = -1
+    assert any(each.startswith("2 steps without iteration") for each in all_of(trace, 1).missing)
+    assert any(each.startswith("2 steps without iteration") for each in speculation(trace, None, None, 9).missing)
+
+
 def test_without_requests_the_strips_are_left_and_it_says_what_is_missing() -> None:
     trace = engine_trace(Setup(), leave_out=("steps", "requests", "tokens", "page_events"))
     picture = all_of(trace, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
@@ -16,6 +18,7 @@ from inspector.trace.selection import NOTHING, Selection, Window
 from inspector.trace.trace import Trace, TraceInfo
 from tests.engine_traces import Setup, engine_trace
 from tests.ui.user import User
+from ui.export import write_png, write_svg
 from ui.inks import color_of
 from ui.schedule.columns import NEWEST, Columns
 from ui.views.schedule import Schedule
@@ -310,6 +313,13 @@ def test_colours_are_those_of_the_palette(view: Schedule, user: User, dark: bool
     image: QImage = view.canvas.grab().toImage()
     place = at(view, int(steps["request"][row]), iteration) * image.devicePixelRatio()
     assert image.pixelColor(place).name() == color_of(ink("context chunk"), view.theme).name()
+
+
+def test_the_picture_can_be_taken_along(view: Schedule, tmp_path: Path) -> None:
+    write_svg(tmp_path / "view.svg", view.picture(), view.TITLE)
+    write_png(tmp_path / "view.png", view.picture())
+    assert "<svg" in (tmp_path / "view.svg").read_text(encoding="utf-8")
+    assert QImage(str(tmp_path / "view.png")).width() >= view.picture().width()
 
 
 def test_large_type_keeps_everything_in_its_place(view: Schedule, user: User) -> None:

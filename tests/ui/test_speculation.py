@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtGui import QImage, QMouseEvent
 from PySide6.QtWidgets import QApplication
 
 from inspector.analysis.speculation import counts, passes
@@ -16,6 +18,7 @@ from inspector.trace.selection import Selection, Window
 from inspector.trace.trace import Trace, TraceInfo
 from tests.engine_traces import Setup, engine_trace
 from tests.ui.user import User
+from ui.export import write_png, write_svg
 from ui.inks import color_of
 from ui.speculation.chart import Chart
 from ui.views.speculation import Speculation
@@ -149,6 +152,13 @@ def test_tokens_are_marked_by_colour_and_by_sign(view: Speculation, user: User, 
         assert image.pixelColor(round(corner.x()), round(corner.y())).name() == expected
     assert {chip.text[0] for chip in view.ribbon._chips if chip.token.kind in (1, 2, 3)} <= {"✓", "×", "↻"}
     assert ink("rejected") in KIND_INKS
+
+
+def test_the_picture_can_be_taken_along(view: Speculation, tmp_path: Path) -> None:
+    write_svg(tmp_path / "view.svg", view.picture(), view.TITLE)
+    write_png(tmp_path / "view.png", view.picture())
+    assert "<svg" in (tmp_path / "view.svg").read_text(encoding="utf-8")
+    assert QImage(str(tmp_path / "view.png")).width() >= view.picture().width()
 
 
 def test_large_type_and_back(view: Speculation, user: User) -> None:

@@ -178,7 +178,9 @@ class LengthChart(Chart):
             text = f"Tokens per pass by draft length · {self.basis}"
             return f"{text}; speedup unknown: {picture.cost.reason}", f"{text}; speedup unknown", text
         short = f"{self.title} · {self.basis}"
-        return f"{short} from measured acceptance and passes", short
+        groups = shown_groups(picture) if picture is not None else ()
+        best = ", ".join(f"{group.name} {group.estimate.best}".strip() for group in groups if group.counts.drafted)
+        return f"{short} from measured acceptance and passes; best {best}", f"{short}; best {best}", short
 
     def words(self) -> str:
         """The best lengths."""
@@ -242,6 +244,9 @@ class LengthChart(Chart):
         texts = [f"{group.name}{': ' * bool(group.name)}{best_words(group.estimate)}" for group in shown]
         width = max(metrics.horizontalAdvance(text) for text in texts) + px(16)
         top = area.bottom() - len(texts) * metrics.height() - px(4)
+        if top < area.center().y():
+            # In a low chart the rings and the heading have to do.
+            return
         ground = self.theme.color("surface")
         ground.setAlpha(215)
         painter.fillRect(QRectF(area.right() - width, top, width, len(texts) * metrics.height()), ground)
