@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from inspector.trace.growing import GrowingArray
 from inspector.trace.links import Links
 
 if TYPE_CHECKING:
@@ -90,11 +91,25 @@ class CallKinds:
     """
 
     of_row: npt.NDArray[np.int8]
+    revision: int = 0
+    growing: GrowingArray | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def build(cls, trace: Trace) -> CallKinds:
         """Match each distinct name once."""
-        return cls(_kinds_of_calls(trace))
+        return cls(_kinds_of_calls(trace), trace["host_calls"].revision)
+
+    @classmethod
+    def extend(cls, old: CallKinds, trace: Trace) -> CallKinds:
+        """New rows only, unless copies of pageable memory may change what earlier ones are."""
+        calls, copies = trace["host_calls"], trace["memcpys"]
+        if calls.revision != old.revision or ("pageable" in copies and copies["pageable"].any()):
+            return cls.build(trace)
+        names = calls["name"][len(old.of_row) :]
+        kinds = by_name(trace.names.texts, names, call_kind)[names]
+        growing = old.growing or GrowingArray("int8").extended(0, old.of_row)[0]
+        growing, of_row = growing.extended(len(old.of_row), kinds)
+        return cls(of_row, calls.revision, growing)
 
 
 def _kinds_of_calls(trace: Trace) -> npt.NDArray[np.int8]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,6 +72,7 @@ _RULES: tuple[tuple[str, str], ...] = (
         r"|reduce|scale_1x|embedding|lookup|index|transpose|permute|copy|cast|mamba|selective_scan|multi_tensor",
     ),
 )
+_COPIES = ("memcpys", "memsets")
 _COMPILED = tuple((CATEGORIES.index(name), re.compile(rule, re.IGNORECASE)) for name, rule in _RULES)
 
 
@@ -87,16 +89,36 @@ class Categories:
     """`of_name[id]` is the category, int8, of every name that work in the trace carries; `other` for the rest."""
 
     of_name: npt.NDArray[np.int8]
+    tables: npt.NDArray[np.uint8] = field(repr=False)
+    seen: Mapping[str, tuple[int, int]] = field(repr=False)
 
     @classmethod
     def build(cls, trace: Trace) -> Categories:
         """Match each distinct name once."""
+        return cls._made(trace, None)
+
+    @classmethod
+    def extend(cls, old: Categories, trace: Trace) -> Categories:
+        """Names of new rows only; where rows were put in between, all of them."""
+        return cls._made(trace, old)
+
+    @classmethod
+    def _made(cls, trace: Trace, old: Categories | None) -> Categories:
         of_name = np.full(len(trace.names) + 1, OTHER, np.int8)  # the last one answers for -1, no name
-        for table in WORK_TABLES:
-            used = np.bincount(trace[table]["name"] + 1, minlength=1)[1:]
-            for name in np.flatnonzero(used).tolist():
-                of_name[name] = MEMORY if table in ("memcpys", "memsets") else category_of(trace.names[name])
-        return cls(of_name)
+        tables = np.zeros(len(trace.names), np.uint8)  # the work tables that use a name, one bit each
+        if old is not None:
+            of_name[: len(old.tables)], tables[: len(old.tables)] = old.of_name[:-1], old.tables
+        before = tables.copy()
+        seen = {}
+        for bit, table in enumerate(WORK_TABLES):
+            revision, rows = old.seen[table] if old is not None else (-1, 0)
+            new = slice(rows if revision == trace[table].revision else 0, None)
+            tables[np.flatnonzero(np.bincount(trace[table]["name"][new] + 1, minlength=1)[1:])] |= 1 << bit
+            seen[table] = trace[table].revision, len(trace[table])
+        for name in np.flatnonzero(tables != before).tolist():
+            last = int(tables[name]).bit_length() - 1
+            of_name[name] = MEMORY if WORK_TABLES[last] in _COPIES else category_of(trace.names[name])
+        return cls(of_name, tables, seen)
 
     def of(self, trace: Trace, table: str) -> npt.NDArray[np.int8]:
         """Category of every row of a work table, int8."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from inspector.analysis.iterations import Iterations
 from inspector.picture.lanes import lanes
 from inspector.picture.palette import category_ink, cause_ink, ink
 from inspector.picture.tracks import HOST_TABLES, Track, spans
+from inspector.trace.growing import GrowingColumns
 from inspector.trace.nesting import nest
 from inspector.trace.pyramid import Pyramid
 from inspector.trace.schema import RANGE_KINDS, WORK_TABLES
@@ -48,9 +50,22 @@ class Lane:
     sources: tuple[str, ...]
     table: npt.NDArray[np.uint8] | None
     row: Rows
+    growing: GrowingColumns | None = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.row)
+
+    def extended(self, start: Int, end: Int, inks: Inks, code: npt.NDArray[np.uint8] | None, row: Rows) -> Lane:
+        """The lane with more records behind its own, of the same sources. Shares memory with this one."""
+        added: dict[str, npt.NDArray[Any]] = {"row": row}
+        held: dict[str, npt.NDArray[Any]] = {"row": self.row}
+        if self.table is not None and code is not None:
+            added["table"], held["table"] = code, self.table
+        growing = self.growing
+        if growing is None:
+            growing = GrowingColumns({key: values.dtype for key, values in held.items()}).extended(0, held)[0]
+        growing, found = growing.extended(len(self), added)
+        return Lane(self.pyramid.extended(start, end, inks), self.sources, found.get("table"), found["row"], growing)
 
     def source(self, at: int) -> str:
         """The source of record `at`."""
@@ -73,10 +88,14 @@ class Lane:
 
 @dataclass(frozen=True)
 class Content:
-    """Lanes of a track from top to bottom; `brackets` are graph launches over a stream's lanes."""
+    """Lanes of a track from top to bottom; `brackets` are graph launches over a stream's lanes.
+
+    `seen` is the revision and the number of rows of each table that were looked at for it.
+    """
 
     lanes: tuple[Lane, ...]
     brackets: tuple[Lane, ...] = ()
+    seen: Mapping[str, tuple[int, int]] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass
@@ -84,14 +103,20 @@ class TrackRows:
     """The content of every track that was asked for so far, and the rows of each table by stream or thread."""
 
     trace: Trace
+    _before: dict[str, Content] = field(default_factory=dict)
     _content: dict[str, Content] = field(default_factory=dict)
-    _groups: dict[tuple[str, str], tuple[Rows, Int]] = field(default_factory=dict)
+    _groups: dict[tuple[str, str, int], tuple[Rows, Int]] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @classmethod
     def build(cls, trace: Trace) -> TrackRows:
         """Nothing is gathered yet: the first picture needs a few tracks only."""
         return cls(trace)
+
+    @classmethod
+    def extend(cls, old: TrackRows, trace: Trace) -> TrackRows:
+        """Nothing is gathered yet; tracks that were made for an earlier generation are added to when asked for."""
+        return cls(trace, {name: made for name, made in {**old._before, **old._content}.items() if made.seen})
 
     def ready(self, track: Track) -> Content | None:
         """The content if it was made already."""
@@ -111,39 +136,72 @@ class TrackRows:
         return self._content.setdefault(track.identity, content)
 
     def _made(self, track: Track) -> Content:
+        tables = WORK_TABLES if track.kind == "stream" else [t for t, kind in HOST_TABLES.items() if kind == track.kind]
+        seen = {table: (self.trace[table].revision, len(self.trace[table])) for table in tables}
+        before = self._before.pop(track.identity, None)
+        grown = None if before is None else self._grown(track, before, seen)
+        if grown is not None:
+            return grown
         if track.kind == "stream":
-            return self._stream(track.key)
-        table = next((table for table, kind in HOST_TABLES.items() if kind == track.kind), None)
-        return Content(()) if table is None else Content(self._thread(table, track.key))
+            return replace(self._stream(track.key), seen=seen)
+        return Content(self._thread(tables[0], track.key) if tables else (), seen=seen)
 
-    def _rows(self, table: str, column: str, key: int) -> Rows | slice:
-        """Rows of a table where `column` is `key`, ascending; all of them as a slice, which copies nothing."""
-        found = self._groups.get((table, column))
+    def _grown(self, track: Track, old: Content, seen: Mapping[str, tuple[int, int]]) -> Content | None:
+        """What was made for an earlier generation with the new rows; None where it has to be made anew."""
+        if any(old.seen.get(table, (-1, 0))[0] != revision for table, (revision, _) in seen.items()):
+            return None
+        if track.kind != "stream":
+            table = next(iter(seen))
+            return Content(self._thread(table, track.key, old.lanes, old.seen[table][1]), seen=seen)
+        # Graph launches come together from many records, of which some may have been there.
+        if old.brackets or len(self.trace["graphs"]) or "graph_node" in self.trace["kernels"]:
+            return None
+        parts = self._work(track.key, {table: rows for table, (_, rows) in old.seen.items()})[0]
+        lanes = _longer(old.lanes, parts)
+        return None if lanes is None else Content(lanes, seen=seen)
+
+    def _rows(self, table: str, column: str, key: int, since: int = 0) -> Rows | slice:
+        """Rows of a table from `since` on where `column` is `key`, ascending; all of them as a slice, which copies
+        nothing.
+        """
+        found = self._groups.get((table, column, since))
         if found is None:
-            keys = self.trace[table][column]
+            keys = self.trace[table][column][since:]
             counts = np.bincount(keys + 1)
             # Small keys sort by radix, several times faster.
             small = keys + 1 if len(counts) > 0xFFFF else (keys + 1).astype(np.uint16)
             order = np.empty(0, np.int32)
             if np.count_nonzero(counts) > 1:
-                order = np.argsort(small, kind="stable").astype(np.int32)
-            found = self._groups[table, column] = order, np.r_[0, np.cumsum(counts)]
+                order = (np.argsort(small, kind="stable") + since).astype(np.int32)
+            found = self._groups[table, column, since] = order, np.r_[0, np.cumsum(counts)]
         order, first = found
         if key + 2 >= len(first) or first[key + 1] == first[key + 2]:
             return slice(0, 0)
-        return order[first[key + 1] : first[key + 2]] if len(order) else slice(None)
+        return order[first[key + 1] : first[key + 2]] if len(order) else slice(since, None)
 
     def _stream(self, stream: int) -> Content:
+        parts, brackets = self._work(stream, {})
+        work = _lanes_of(parts, WORK_TABLES)
+        found = brackets[0] if brackets and len(brackets[0][0]) else self._graph_launches(stream)
+        bracket = _lanes_of([(*found[:2], _same(found, "graph launch"), *_coded(found))], ("graph launch",))
+        return Content(work, bracket)
+
+    def _work(
+        self, stream: int, since: Mapping[str, int]
+    ) -> tuple[list[tuple[npt.NDArray[Any], ...]], list[tuple[Int, Int, Rows]]]:
+        """(start, end, ink, code, row) of the records of each work table from row `since` on; whole graphs around nodes
+        that are there too (start, end, row).
+        """
         trace = self.trace
         parts: list[tuple[npt.NDArray[Any], ...]] = []
         brackets: list[tuple[Int, Int, Rows]] = []
         of_name = trace.index(Categories).of_name
         for code, table in enumerate(WORK_TABLES):
-            rows = self._rows(table, "stream", stream)
+            rows = self._rows(table, "stream", stream, since.get(table, 0))
             start, end = trace[table]["start"][rows], trace[table]["end"][rows]
             if not len(start):
                 continue
-            index = np.arange(len(start), dtype=np.int32) if isinstance(rows, slice) else rows
+            index = _numbers(rows, len(start))
             if table == "graphs":
                 # Where the nodes are there too, the launch is a bracket over them.
                 alone = trace.index(Work).counted["graphs"][rows]
@@ -153,10 +211,7 @@ class TrackRows:
             else:
                 inks = of_name[trace[table]["name"][rows]].astype(np.uint8) + category_ink(0)
             parts.append((start, end, inks, np.full(len(start), code, np.uint8), index))
-        work = _lanes_of(parts, WORK_TABLES)
-        found = brackets[0] if brackets and len(brackets[0][0]) else self._graph_launches(stream)
-        bracket = _lanes_of([(*found[:2], _same(found, "graph launch"), *_coded(found))], ("graph launch",))
-        return Content(work, bracket)
+        return parts, brackets
 
     def _graph_launches(self, stream: int) -> tuple[Int, Int, Rows]:
         kernels = self.trace["kernels"]
@@ -172,20 +227,26 @@ class TrackRows:
         end = np.maximum.reduceat(kernels["end"][mine], first)
         return kernels["start"][mine[first]], end, mine[first].astype(np.int32)
 
-    def _thread(self, table: str, thread: int) -> tuple[Lane, ...]:
+    def _thread(self, table: str, thread: int, before: tuple[Lane, ...] = (), since: int = 0) -> tuple[Lane, ...]:
+        """The lanes of a thread; behind those of `before` what comes from row `since` on."""
         trace = self.trace
-        rows = self._rows(table, "thread", thread)
+        rows = self._rows(table, "thread", thread, since)
         start, end = (times[rows] for times in spans(trace, table))
-        index = np.arange(len(start), dtype=np.int32) if isinstance(rows, slice) else rows
+        if since and not len(start):
+            return before
+        index = _numbers(rows, len(start))
         # Instants at one time stay in one lane: they cover nothing of each other.
-        depth = nest(start, end).depth if table != "marks" else np.zeros(len(start), np.int32)
+        depth = np.zeros(len(start), np.int32)
+        if table != "marks":
+            open_start, open_end = _open(before, start)
+            depth = nest(np.r_[open_start, start], np.r_[open_end, end]).depth[len(before) :]
         if table == "host_calls":
             inks = _CALL_INKS[trace.index(CallKinds).of_row[rows]]
         elif table == "ranges":
             inks = self._range_inks(rows, depth)
         else:
             inks = np.full(len(start), ink(_HOST_INKS[table]), np.uint8)
-        return _split(start, end, inks, None, index, depth, (table,))
+        return _behind(before, start, end, inks, None, index, depth, (table,))
 
     def _range_inks(self, rows: Rows | slice, depth: Rows) -> Inks:
         ranges = self.trace["ranges"]
@@ -193,8 +254,8 @@ class TrackRows:
         kinds = ranges["kind"][rows]
         for kind, name in _RANGE_INKS.items():
             inks[kinds == RANGE_KINDS.index(kind)] = ink(name)
-        collects = by_name(self.trace.names.texts, ranges["name"], is_gc)
-        inks[collects[ranges["name"][rows]] > 0] = ink("gc")
+        names = ranges["name"][rows]
+        inks[by_name(self.trace.names.texts, names, is_gc)[names] > 0] = ink("gc")
         return inks
 
 
@@ -247,15 +308,76 @@ def _lanes_of(parts: list[tuple[npt.NDArray[Any], ...]], sources: tuple[str, ...
     """Lanes of records given as (start, end, ink, code, row), each part sorted by start."""
     if not parts or not sum(len(part[0]) for part in parts):
         return ()
-    if len(parts) == 1:
-        start, end, inks, code, row = parts[0]
-    else:
-        start, end, inks, code, row = (np.concatenate(column) for column in zip(*parts, strict=True))
-        order = np.argsort(start, kind="stable")
-        start, end, inks, code, row = (column[order] for column in (start, end, inks, code, row))
+    start, end, inks, code, row = _by_start(parts)
     if (code == code[0]).all():
         return _split(start, end, inks, None, row, lanes(start, end), (sources[int(code[0])],))
     return _split(start, end, inks, code, row, lanes(start, end), sources)
+
+
+def _by_start(parts: list[tuple[npt.NDArray[Any], ...]]) -> tuple[npt.NDArray[Any], ...]:
+    """Parts as one, sorted by start; at equal starts in the order of the parts."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(columns[0], kind="stable")
+    return tuple(column[order] for column in columns)
+
+
+def _numbers(rows: Rows | slice, size: int) -> Rows:
+    return np.arange(rows.start or 0, (rows.start or 0) + size, dtype=np.int32) if isinstance(rows, slice) else rows
+
+
+def _open(before: tuple[Lane, ...], start: Int) -> tuple[Int, Int]:
+    """Stand-ins for what is open in each lane when the first of `start` begins, one each, that take just those lanes:
+    they begin one after the other before it, and those of free lanes end there.
+    """
+    first = int(start[0]) if len(start) else 0
+    ends = [int(lane.pyramid.ends(slice(len(lane) - 1, len(lane)))[0]) if len(lane) else first for lane in before]
+    return first - len(before) + np.arange(len(before)), np.maximum(np.array(ends, np.int64), first)
+
+
+def _longer(before: tuple[Lane, ...], parts: list[tuple[npt.NDArray[Any], ...]]) -> tuple[Lane, ...] | None:
+    """Lanes of work with more of it behind; None where they do not hold work of those tables yet."""
+    if not parts:
+        return before
+    start, end, inks, code, row = _by_start(parts)
+    if not before:
+        return None
+    sources = before[0].sources
+    if sources == WORK_TABLES:
+        codes = code
+    elif (code == code[0]).all() and sources == (WORK_TABLES[int(code[0])],):
+        codes = None
+    else:
+        return None
+    open_start, open_end = _open(before, start)
+    lane = lanes(np.r_[open_start, start], np.r_[open_end, end])[len(before) :]
+    return _behind(before, start, end, inks, codes, row, lane, sources)
+
+
+def _behind(
+    before: tuple[Lane, ...],
+    start: Int,
+    end: Int,
+    inks: Inks,
+    code: npt.NDArray[np.uint8] | None,
+    row: Rows,
+    lane: npt.NDArray[np.int32],
+    sources: tuple[str, ...],
+) -> tuple[Lane, ...]:
+    """Lanes with more records behind."""
+    new = _split(start, end, inks, code, row, lane, sources)
+    if not before:
+        return new
+    longer = []
+    for number, old in enumerate(before):
+        more = new[number] if number < len(new) else None
+        if more is None or not len(more):
+            longer.append(old)
+            continue
+        pyramid = more.pyramid
+        longer.append(old.extended(pyramid.start, pyramid.ends(slice(None)), pyramid.kind, more.table, more.row))
+    return (*longer, *new[len(before) :])
 
 
 def _split(

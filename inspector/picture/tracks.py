@@ -66,20 +66,30 @@ class Tracks:
     tracks: tuple[Track, ...]
     unlisted: int
     devices: Mapping[str, str] = field(default_factory=dict)
+    counts: Counts | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def build(cls, trace: Trace) -> Tracks:
         """O(rows) counting per table, nothing else."""
+        return cls._made(trace, Counts(trace, None))
+
+    @classmethod
+    def extend(cls, old: Tracks, trace: Trace) -> Tracks:
+        """New rows are counted; the rest is O(tracks)."""
+        return cls._made(trace, Counts(trace, old.counts))
+
+    @classmethod
+    def _made(cls, trace: Trace, counts: Counts) -> Tracks:
         groups: list[Group] = []
         tracks: list[Track] = []
         if trace.num_work() or len(trace["iterations"]):
             groups.append(Group("iterations", "Iterations"))
             tracks.append(Track("iterations", -1, "iterations", "iterations", "iterations"))
-        unlisted = _add_devices(trace, groups, tracks)
-        unlisted += _add_threads(trace, groups, tracks)
+        unlisted = _add_devices(trace, counts, groups, tracks)
+        unlisted += _add_threads(trace, counts, groups, tracks)
         numbers = trace["devices"]["number"].tolist()
         devices = {str(number): trace.device_short(device) for device, number in enumerate(numbers)}
-        return cls(tuple(groups), tuple(tracks), unlisted, devices)
+        return cls(tuple(groups), tuple(tracks), unlisted, devices, counts)
 
     def owner(self, track: Track) -> str:
         """'GPU 1', 'rank 0' or 'process 4711': what a track belongs to, in short; '' for nothing in particular."""
@@ -98,16 +108,32 @@ def spans(trace: Trace, table: str) -> tuple[Int, Int]:
     return (columns["time"], columns["time"]) if table == "marks" else (columns["start"], columns["end"])
 
 
-def _counts(trace: Trace, table: str, column: str, size: int) -> Int:
-    return np.bincount(trace[table][column] + 1, minlength=size + 1)[1:]
+class Counts:
+    """How many rows of a table each stream or thread has: those of an earlier generation, and the new ones."""
+
+    def __init__(self, trace: Trace, old: Counts | None) -> None:
+        before = old._found if old is not None else {}
+        self._found: dict[str, tuple[int, int, Int]] = {}
+        for table, column in (*((table, "stream") for table in WORK_TABLES), *((t, "thread") for t in HOST_TABLES)):
+            rows, revision, counts = before.get(table, (0, -1, np.zeros(0, np.int64)))
+            if revision != trace[table].revision:
+                rows, counts = 0, counts[:0]
+            size = len(trace[f"{column}s"])
+            found = np.bincount(trace[table][column][rows:] + 1, minlength=size + 1)
+            found[: len(counts)] += counts
+            self._found[table] = len(trace[table]), trace[table].revision, found
+
+    def of(self, table: str) -> Int:
+        """For each stream or thread."""
+        return self._found[table][2][1:]
 
 
-def _add_devices(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
+def _add_devices(trace: Trace, found: Counts, groups: list[Group], tracks: list[Track]) -> int:
     streams, devices = trace["streams"], trace["devices"]
     size = len(streams)
     counts = np.zeros(size, np.int64)
     for table in WORK_TABLES:
-        counts += _counts(trace, table, "stream", size)
+        counts += found.of(table)
     several = len(trace["processes"]) > 1
     for device in np.argsort(devices["number"], kind="stable").tolist():
         number = int(devices["number"][device])
@@ -154,10 +180,10 @@ def _counter(trace: Trace, series: int, group: str) -> Track:
     return Track("counter", series, f"counter {group}/{name}", group, name, unit)
 
 
-def _add_threads(trace: Trace, groups: list[Group], tracks: list[Track]) -> int:
+def _add_threads(trace: Trace, found: Counts, groups: list[Group], tracks: list[Track]) -> int:
     threads, processes = trace["threads"], trace["processes"]
     size = len(threads)
-    counts = {table: _counts(trace, table, "thread", size) for table in HOST_TABLES}
+    counts = {table: found.of(table) for table in HOST_TABLES}
     total = sum(counts.values(), np.zeros(size, np.int64))
     lone = np.flatnonzero(trace["series"]["device"] < 0)
     kinds = {trace.device_kind(device) for device in range(len(trace["devices"]))}

@@ -6,12 +6,13 @@ kinds a crowded column shows is decided from blocks of BLOCK events.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from inspector.trace.growing import GrowingArray
 from inspector.trace.intervals import expand
 
 Int = npt.NDArray[np.int64]
@@ -34,7 +35,8 @@ class Pyramid:
     """Disjoint intervals sorted by start (some may be empty), each with a small number, its `kind`.
 
     `before[i]` is the length of all earlier ones (n + 1 values), so the end of event i is start + before[i + 1] -
-    before[i]. `longest` holds the greatest length of each block, `votes` the ns of each of `kinds` before each block.
+    before[i]. `longest` holds the greatest length of each full block, `votes` the ns of each of `kinds` before each of
+    them and before what is left: a pyramid that grows adds to them and changes nothing.
     """
 
     start: Int
@@ -43,6 +45,7 @@ class Pyramid:
     longest: Int
     kinds: Kinds
     votes: Int
+    growing: tuple[GrowingArray, ...] | None = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -54,18 +57,47 @@ class Pyramid:
         length = end - start
         before = np.zeros(size + 1, np.int64)
         np.cumsum(length, out=before[1:])
-        heads = np.arange(0, size, BLOCK)
-        longest = np.maximum.reduceat(length, heads) if size else np.empty(0, np.int64)
         kinds = np.flatnonzero(np.bincount(kind, minlength=1)).astype(np.uint8)
-        votes = np.zeros((len(heads) + 1, len(kinds)), np.int64)
-        if len(kinds) == 1:
-            votes[:, 0] = before[np.minimum(np.arange(len(heads) + 1) * BLOCK, size)]
-        elif size:
-            # One pass over the events; sums within a block are far below 2**53, so float64 holds them exactly.
-            cell = np.repeat(np.arange(len(heads)) * len(kinds), BLOCK)[:size] + _numbered(kinds)[kind]
-            sums = np.bincount(cell, weights=length, minlength=len(heads) * len(kinds))
-            np.cumsum(sums.reshape(-1, len(kinds)).astype(np.int64), axis=0, out=votes[1:])
+        longest, votes = _blocks(length, kind, kinds)
         return cls(start, before, kind, longest, kinds, votes)
+
+    def extended(self, start: Int, end: Int, kind: Kinds) -> Pyramid:
+        """The pyramid with more events behind its own. O(new), and shares memory with this one."""
+        if not len(start):
+            return self
+        size = len(self)
+        kinds = np.union1d(self.kinds, kind).astype(np.uint8)
+        votes, growing = self.votes, self.growing
+        if len(kinds) > len(self.kinds):
+            votes = np.zeros((len(self.votes), len(kinds)), np.int64)
+            votes[:, np.searchsorted(kinds, self.kinds)] = self.votes
+        if growing is None:
+            growing = tuple(
+                GrowingArray(values.dtype).extended(0, values)[0]
+                for values in (self.start, self.before, self.kind, self.longest)
+            )
+        else:
+            growing = growing[:4]
+        length = end - start
+        columns, arrays = [], []
+        before = self.before[-1] + np.cumsum(length)
+        added = ((size, start), (size + 1, before), (size, kind))
+        for column, (at, values) in zip(growing[:3], added, strict=True):
+            grown, snapshot = column.extended(at, values)
+            columns.append(grown)
+            arrays.append(snapshot)
+        full = len(self.longest)
+        tail = slice(full * BLOCK, size + len(start))
+        longest, more = _blocks(np.diff(arrays[1][tail.start :]), arrays[2][tail], kinds)
+        grown, found = growing[3].extended(full, longest)
+        columns.append(grown)
+        if self.growing is None or len(kinds) > len(self.kinds):
+            column = GrowingArray("int64", len(kinds)).extended(0, votes)[0]
+        else:
+            column = self.growing[4]
+        grown, votes = column.extended(full + 1, votes[-1] + more[1:])
+        columns.append(grown)
+        return Pyramid(arrays[0], arrays[1], arrays[2], found, kinds, votes, tuple(columns))
 
     def ends(self, rows: Int | slice) -> Int:
         """Ends of those events."""
@@ -130,7 +162,7 @@ class Pyramid:
 
     def _voted(self, begun: Int, count: npt.NDArray[np.int32]) -> Kinds:
         """The kind with the most time in the blocks that begin in each column; with none, that of its last event."""
-        block = -(-begun // BLOCK)
+        block = np.minimum(-(-begun // BLOCK), len(self.longest))
         votes = self.votes[block[1:]] - self.votes[block[:-1]]
         last = self.kind[np.minimum(np.maximum(begun[1:] - 1, 0), len(self.kind) - 1)]
         winner = np.where(block[1:] > block[:-1], self.kinds[votes.argmax(axis=1)], last)
@@ -144,7 +176,8 @@ class Pyramid:
         else:
             first, last = rows.start // BLOCK, -(-rows.stop // BLOCK)
             blocks = first + np.flatnonzero(self.longest[first:last] >= least)
-            near = (blocks[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+            rest = np.arange(len(self.longest) * BLOCK, len(self))
+            near = np.r_[(blocks[:, None] * BLOCK + np.arange(BLOCK)).ravel(), rest]
             near = near[(near >= rows.start) & (near < rows.stop)]
         found: npt.NDArray[Any] = near[self.before[near + 1] - self.before[near] >= least]
         return found
@@ -161,6 +194,22 @@ class Pyramid:
             if away <= distance:
                 best, distance = row, away
         return best
+
+
+def _blocks(length: Int, kind: Kinds, kinds: Kinds) -> tuple[Int, Int]:
+    """The greatest length of each full block, and the ns of each kind before each and before what is left."""
+    full = len(length) // BLOCK
+    length, kind = length[: full * BLOCK], kind[: full * BLOCK]
+    longest = length.reshape(full, BLOCK).max(axis=1) if full else np.empty(0, np.int64)
+    votes = np.zeros((full + 1, len(kinds)), np.int64)
+    if len(kinds) == 1:
+        np.cumsum(length.reshape(full, BLOCK).sum(axis=1), out=votes[1:, 0])
+    elif full:
+        # One pass over the events; sums within a block are far below 2**53, so float64 holds them exactly.
+        cell = np.repeat(np.arange(full) * len(kinds), BLOCK) + _numbered(kinds)[kind]
+        sums = np.bincount(cell, weights=length, minlength=full * len(kinds))
+        np.cumsum(sums.reshape(-1, len(kinds)).astype(np.int64), axis=0, out=votes[1:])
+    return longest, votes
 
 
 def _numbered(kinds: Kinds) -> Int:

@@ -161,8 +161,9 @@ def write(made: Folder, piece: Piece, done: dict[str, int]) -> None:
     if not number:
         start(made, producer, 10 if producer == "one" else 21)
     done[producer] += 1
-    begin = [BOOT + at * MS for at, _ in spans]
-    end = [BOOT + (at + length) * MS for at, length in spans]
+    # Most of what comes later begins later.
+    begin = [BOOT + (at + number * 35) * MS for at, _ in spans]
+    end = [start + length * MS for start, (_, length) in zip(begin, spans, strict=True)]
     size = len(spans)
     ids = [number * 10 + at for at in range(size)]
     # In the order in which the recorder writes them: what others refer to comes first.

@@ -184,7 +184,8 @@ class Timeline(Commands):
             return
         before = scene.trace.index(Tracks)
         scene.trace, scene.selection = trace, self.session.selection
-        if tuple(map(_place, trace.index(Tracks).tracks)) != tuple(map(_place, before.tracks)):
+        # Tracks that trade places as they grow stay where they are until others come.
+        if set(map(_place, trace.index(Tracks).tracks)) != set(map(_place, before.tracks)):
             self._lay_out()
         self._resolve()
         super()._grown()
