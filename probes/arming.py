@@ -14,12 +14,14 @@ from probes.inprocess.torch_guest import GRAPHS, TAP
 HOOK = Path(tap.__file__).parent / "hook"
 
 
-def armed(folder: Path, environment: Mapping[str, str], node_level: bool = False) -> tuple[dict[str, str], str]:
+def armed(
+    folder: Path, environment: Mapping[str, str], node_level: bool = False, without_tap: str = ""
+) -> tuple[dict[str, str], str]:
     """`environment` with what the guest needs to record into `folder`, and why there will be no kernel records, or ''.
 
     A Python finds the guest's sitecustomize first, and runs the one that was found before. The CUDA driver loads the
     kernel tap, unless somebody else's library stands there already: then the guest loads it. `node_level`: each kernel
-    of CUDA graphs.
+    of CUDA graphs. `without_tap`: why there is to be none.
     """
     found = dict(environment)
     found[ENVIRONMENT] = str(folder)
@@ -27,7 +29,7 @@ def armed(folder: Path, environment: Mapping[str, str], node_level: bool = False
     found["PYTHONPATH"] = os.pathsep.join([str(HOOK), *([before] if before else [])])
     for name in (TAP, GRAPHS):
         found.pop(name, None)
-    why = "" if has_driver() else "there is no CUDA driver"
+    why = without_tap or ("" if has_driver() else "there is no CUDA driver")
     if not why:
         library = tap.build()
         if isinstance(library, str):

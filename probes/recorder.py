@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +21,13 @@ from probes.compaction import OUTPUT, compact
 from probes.gpus import Gpus
 from probes.host import Host
 from probes.launch import Workload
+from probes.nsys_cli import Nsys, Range
 from probes.output import Output, can_break
 from probes.recording import Recording
 from probes.samples import Samples
 from probes.signals import PASSED_ON, STOPS, Signals, caught
+from probes.workloads import mpi, trtllm
+from probes.workloads.trtllm import Prepared
 
 _STDIN, _STDOUT = 0, 1
 _DRAIN_S = 0.1
@@ -32,6 +35,9 @@ _SAMPLE_NS = 500_000_000
 _PROBE_NS = 1_000_000_000
 # Time for a process to make the ring that names it.
 _NAME_NS = 15_000_000_000
+# Lines of control that are for us.
+_NSYS_WORDS = {b'{"nsys": "start"}': True, b'{"nsys": "stop"}': False}
+UNDER_NSYS = "since Nsight Systems owns CUPTI there"
 PROBES = {
     "rings": {"emptied every": "100 ms"},
     "host": {"sampled every": "500 ms", "from": "/proc"},
@@ -43,7 +49,8 @@ class Plan:
     """What to record: a command, into which folder, for how many seconds (None: until it ends).
 
     `nice` is added to its priority number. With `control` it is told JSON lines that come on standard input. `gpus`:
-    whether NVML is asked about its GPUs.
+    whether NVML is asked about its GPUs. `keep_options`: add nothing to the command. `nsys`: what Nsight Systems is to
+    collect; None for not at all.
     """
 
     command: Sequence[str]
@@ -52,12 +59,15 @@ class Plan:
     control: bool = False
     nice: int = 0
     gpus: bool = True
+    keep_options: bool = False
+    nsys: Range | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
     """How it went: the workload's exit code (128 + n for signal n, 0 when the recorder was to end it), whether it was
-    asked to end, rows written and lost, how long it ran, and what kept the recording from being closed.
+    asked to end, rows written and lost, how long it ran, what kept the recording from being closed, and the reports of
+    Nsight Systems beside it.
     """
 
     path: Path
@@ -67,30 +77,60 @@ class Outcome:
     lost: int
     seconds: float
     failure: InspectorError | None = None
+    reports: tuple[Path, ...] = ()
 
 
 def record(plan: Plan) -> Outcome:
     """Run the workload under the probes until it ends. Raises Usage, Missing, InspectorError when it does not start."""
+    # Before there is a folder: without nsys nothing is begun.
+    nsys = None if plan.nsys is None else Nsys(Path(os.path.abspath(plan.out)), plan.nsys, os.environ)
     recording = Recording(plan.out, plan.command, PROBES)
-    try:
-        with caught() as signals:
-            environment, no_kernels = armed(recording.path, os.environ)
+    with caught() as signals:
+        try:
+            environment, no_kernels = armed(recording.path, os.environ, without_tap=UNDER_NSYS if nsys else "")
             recording.tell_probe("kernel tap", {"absent": no_kernels} if no_kernels else {"level": "graph"})
+            command = _command(plan, recording, environment, nsys)
             # A pipe may break under a workload that must not notice: it gets a file, which is copied to the pipe.
             output = recording.path / OUTPUT if plan.control and can_break(_STDOUT) else None
-            workload = Workload(plan.command, environment, plan.control, output, plan.nice)
-            return _Run(plan, recording, workload, signals, output).until_end()
-    except Missing:
-        # Nothing has run: there is nothing to keep.
-        recording.discard()
-        raise
+            workload = Workload(command, environment, plan.control, output, plan.nice)
+        except InspectorError:
+            # Nothing has run: there is nothing to keep.
+            recording.discard()
+            raise
+        return _Run(plan, recording, workload, signals, output, nsys).until_end()
+
+
+def _command(plan: Plan, recording: Recording, environment: Mapping[str, str], nsys: Nsys | None) -> list[str]:
+    """What is really run, which is said before, and stands in the header."""
+    prepared = Prepared(list(plan.command))
+    if not plan.keep_options:
+        prepared = trtllm.prepare(plan.command, recording.path, environment)
+    ours = [name for name, value in environment.items() if os.environ.get(name) != value]
+    command, exported = mpi.exporting(prepared.command, ours, environment)
+    told = [*prepared.told, *exported]
+    if prepared.told:
+        recording.tell_probe("TensorRT-LLM options", prepared.added or {"absent": prepared.told[0]})
+    if nsys is not None:
+        command = nsys.command(command)
+        told.append(f"under Nsight Systems: the kernel tap is off, {UNDER_NSYS}")
+    for line in told:
+        _say(line)
+    recording.tell_command(command)
+    return command
 
 
 class _Run:
     def __init__(
-        self, plan: Plan, recording: Recording, workload: Workload, signals: Signals, output: Path | None
+        self,
+        plan: Plan,
+        recording: Recording,
+        workload: Workload,
+        signals: Signals,
+        output: Path | None,
+        nsys: Nsys | None,
     ) -> None:
         self._plan, self._recording, self._workload, self._signals = plan, recording, workload, signals
+        self._nsys = nsys
         self._failure: InspectorError | None = None
         self._ended_by_us = False
         self._output = Output(output, _STDOUT) if output is not None else None
@@ -110,11 +150,14 @@ class _Run:
             now = time.monotonic()
             if deadline is not None and now >= deadline and not self._workload.is_stopping:
                 self._ended_by_us = True
-                self._workload.stop(now)
+                # What nsys has collected is whole only while its processes live.
+                if not self._nsys_is_busy():
+                    self._workload.stop(now)
             self._workload.tick(now)
             if now >= due:
                 due = max(due + _DRAIN_S, now)
                 self._guarded_look()
+                self._tick_nsys()
                 if self._output is not None:
                     self._output.forward()
             if self._signals.wait(due - time.monotonic(), [_STDIN] if self._hears else []):
@@ -122,6 +165,7 @@ class _Run:
             for number in self._signals.take():
                 self._receive(number)
         ended = time.monotonic_ns()
+        self._end_nsys()
         if self._gpus is not None:
             self._gpus.close()
         self._workload.close()
@@ -139,7 +183,34 @@ class _Run:
             self._recording.num_lost(),
             (ended - self._recording.start_ns) / 1e9,
             self._failure,
+            tuple(self._nsys.reports) if self._nsys is not None else (),
         )
+
+    def _nsys_is_busy(self) -> bool:
+        """Have Nsight Systems close what it collects; whether that goes on."""
+        if self._nsys is None:
+            return False
+        self._nsys.end()
+        return self._nsys.is_busy
+
+    def _end_nsys(self) -> None:
+        """Wait for the report; a signal to stop ends the waiting."""
+        nsys = self._nsys
+        if nsys is None:
+            return
+        while self._nsys_is_busy() and not any(number in STOPS for number in self._signals.take()):
+            self._tick_nsys()
+            self._signals.wait(_DRAIN_S)
+        self._tick_nsys()
+        nsys.close()
+        if nsys.failed:
+            _say(f"no report of Nsight Systems: {nsys.failed}")
+
+    def _tick_nsys(self) -> None:
+        if self._nsys is not None:
+            seconds = (time.monotonic_ns() - self._recording.start_ns) / 1e9
+            self._nsys.tick(seconds, self._recording.last_iteration())
+            self._recording.tell_probe("Nsight Systems", self._nsys.told)
 
     def _receive(self, number: int) -> None:
         workload = self._workload
@@ -162,7 +233,10 @@ class _Run:
         if len(self._said) > 1 << 16:
             self._said = b""
         for line in lines:
-            self._workload.tell(line, time.monotonic())
+            if self._nsys is not None and line.strip() in _NSYS_WORDS:
+                self._nsys.ask(_NSYS_WORDS[line.strip()])
+            else:
+                self._workload.tell(line, time.monotonic())
         self._ended_by_us = self._ended_by_us or self._workload.is_stopping
 
     def _guarded_look(self) -> None:

@@ -80,6 +80,14 @@ class Recording:
         """Say in the header, from its next writing on, how a probe is set, or why it is absent."""
         self.header = msgspec.structs.replace(self.header, probes={**self.header.probes, name: settings})
 
+    def tell_command(self, command: Sequence[str]) -> None:
+        """Say in the header, from its next writing on, what is really run."""
+        self.header = msgspec.structs.replace(self.header, command=list(command))
+
+    def last_iteration(self) -> int:
+        """Number of the last iteration that has ended, -1 when there is none yet."""
+        return max((streams.iteration for streams in self._all_streams()), default=-1)
+
     def drain(self) -> None:
         """Find new rings, empty all of them, and once a second tell the header what was lost. Raises OSError."""
         for name in self._new_rings():

@@ -20,6 +20,8 @@ class Streams:
         self.producer = producer
         self.rows: dict[str, int] = {}
         """Rows written so far, by table."""
+        self.iteration = -1
+        """Number of the last iteration written."""
         self._folder = folder
         self._writers: dict[str, StreamWriter] = {}
 
@@ -32,6 +34,8 @@ class Streams:
         for table, columns in tables.items():
             self._writer(table).append(columns, to)
             self.rows[table] = self.rows.get(table, 0) + len(next(iter(columns.values())))
+            if table == "iterations":
+                self.iteration = max(self.iteration, int(columns["iteration"].max(initial=-1)))
 
     def close(self) -> None:
         """End the streams. Raises OSError, after all of them are closed."""

@@ -11,8 +11,12 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from inspector.errors import Usage
+
+if TYPE_CHECKING:
+    from probes.nsys_cli import Range
 
 NAME = "record"
 HELP = "launch a workload under the probes, record it and watch it live"
@@ -22,7 +26,21 @@ _LONGEST_S = 1e9
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recording(parser)
-    parser.usage = "inflight record [--out DIR] [--seconds N] [--headless] [--control] -- COMMAND..."
+    parser.usage = "inflight record [--out DIR] [--seconds N] [--headless] [--nsys] [--keep-options] -- COMMAND..."
+    parser.add_argument(
+        "--keep-options",
+        action="store_true",
+        help="add no options to TensorRT-LLM's; without them it keeps no statistics",
+    )
+    nsys = parser.add_argument_group("Nsight Systems", "each of these implies --nsys; without a range, all of the run")
+    nsys.add_argument("--nsys", action="store_true", help="collect with nsys, into a .nsys-rep beside the recording")
+    nsys.add_argument("--nsys-from", type=_moment, metavar="SECONDS", help="begin so long after the start")
+    nsys.add_argument(
+        "--nsys-seconds", type=_seconds, metavar="N", help="end after so long (nsys supports up to 300 s)"
+    )
+    nsys.add_argument(
+        "--nsys-iterations", type=_iterations, metavar="FIRST-LAST", help="as many iterations, from about the first on"
+    )
     parser.add_argument("words", nargs="*", metavar="COMMAND", help="the workload and its arguments, after --")
 
 
@@ -47,17 +65,39 @@ def run(args: argparse.Namespace) -> int:
         raise Usage("no command to record", "", "name it after --, as in: inflight record -- python serve.py")
     out = args.out or default_out(Path(command[0]).stem)
     if not args.headless:
-        return open_window(["record", *recording_argv(args, out), "--", *command])
+        return open_window(["record", *recording_argv(args, out), *_own_argv(args), "--", *command])
     from probes.recorder import Plan, record
 
-    outcome = record(Plan(command, Path(out), args.seconds, args.control))
+    plan = Plan(command, Path(out), args.seconds, args.control, keep_options=args.keep_options, nsys=_range(args))
+    outcome = record(plan)
     if outcome.failure is not None:
         raise outcome.failure
     lost = f", {outcome.lost:,} lost" if outcome.lost else ""
-    shown = shlex.quote(out)
+    shown = shlex.join([out, *map(os.path.relpath, outcome.reports)])
     sys.stderr.write(f"inflight: {out}: {outcome.seconds:.1f} s, {outcome.records:,} records{lost}. ")
     sys.stderr.write(f"Next: inflight summary {shown}, or inflight {shown} for the window\n")
     return outcome.exit_code
+
+
+def _range(args: argparse.Namespace) -> Range | None:
+    """What nsys is to collect. Raises Usage."""
+    from probes.nsys_cli import Range
+
+    begin, seconds, iterations = args.nsys_from, args.nsys_seconds, args.nsys_iterations
+    if begin is None and seconds is None and iterations is None:
+        return Range() if args.nsys else None
+    if iterations is not None and not (begin is None and seconds is None):
+        raise Usage("--nsys-iterations and a range of time", "they say two things", "name one of them")
+    return Range(begin or 0.0, seconds, iterations)
+
+
+def _own_argv(args: argparse.Namespace) -> list[str]:
+    words = ["--keep-options"] if args.keep_options else []
+    words += ["--nsys"] if args.nsys else []
+    words += [] if args.nsys_from is None else ["--nsys-from", f"{args.nsys_from:g}"]
+    words += [] if args.nsys_seconds is None else ["--nsys-seconds", f"{args.nsys_seconds:g}"]
+    words += [] if args.nsys_iterations is None else ["--nsys-iterations", "{}-{}".format(*args.nsys_iterations)]
+    return words
 
 
 def default_out(name: str) -> str:
@@ -77,6 +117,17 @@ def open_window(words: Sequence[str]) -> int:
     from inspector.commands.window import show
 
     return show([], run=[sys.executable, "-I", "-m", "inspector", *words])
+
+
+def _iterations(text: str) -> tuple[int, int]:
+    first, dash, last = text.partition("-")
+    if not (first.isdecimal() and (last.isdecimal() or not dash)) or int(first) > int(last or first):
+        raise argparse.ArgumentTypeError(f"{text!r} is no range of iterations, as in 100-150")
+    return int(first), int(last or first)
+
+
+def _moment(text: str) -> float:
+    return 0.0 if text.strip() == "0" else _seconds(text)
 
 
 def _seconds(text: str) -> float:
