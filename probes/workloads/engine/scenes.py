@@ -62,7 +62,7 @@ SCENES: dict[str, tuple[tuple[str, ...], ...]] = {
     "the workshop": (
         (
             "{early} {weather}, and {he} was {mood} when {he} opened the {small} workshop.",
-            "The {small} workshop smelled of {oil|wood|glue|varnish}, and {early} {weather}.",
+            "{early} {weather}, but inside the {small} workshop it smelled of {oil|wood|glue|varnish}.",
         ),
         (
             "On the {bench|table|floor} lay a {thing} that {friend} had brought {yesterday|the week before}.",
