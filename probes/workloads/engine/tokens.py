@@ -52,9 +52,10 @@ class Tokenizer:
         """The tokenizer that was saved at `path`; without one, that of the committed weights."""
         return cls([(left, right) for left, right in json.loads(path.read_text(encoding="utf-8"))["merges"]])
 
-    def save(self, path: Path) -> None:
-        """Write the merges as JSON."""
-        path.write_text(json.dumps({"merges": self.merges}, separators=(",", ":")) + "\n", encoding="utf-8")
+    def save(self, path: Path, recipe: str = "") -> None:
+        """Write the merges as JSON, with the commit of the recipe that made them."""
+        kept = {"recipe": recipe, "merges": self.merges}
+        path.write_text(json.dumps(kept, separators=(",", ":")) + "\n", encoding="utf-8")
 
     def __len__(self) -> int:
         return len(self.pieces)

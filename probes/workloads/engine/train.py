@@ -66,7 +66,7 @@ class Made:
 def train_tokens(out: Path, seed: int) -> Tokenizer:
     """Learn the merges and save them as tokens.json in `out`."""
     tokenizer = train(texts(Random(f"tokens {seed}"), _TEXT_FOR_TOKENS))
-    tokenizer.save(out / "tokens.json")
+    tokenizer.save(out / "tokens.json", _recipe())
     return tokenizer
 
 
@@ -210,18 +210,19 @@ def train_model(
 
 def describe(folder: Path) -> str:
     """What README.md of the weights in `folder` says, from what was noted when they were made."""
+    recipe = json.loads((folder / "tokens.json").read_text(encoding="utf-8"))["recipe"]
     lines = [
         "# Weights of the built-in engine",
         "",
-        "`tokens.json` holds the merges of the tokenizer, the others the models in half precision, made by",
+        f"`tokens.json` holds the merges of the tokenizer (recipe {recipe}), the others the models in half precision:",
         "",
         "    python -m probes.workloads.engine.train all --minutes 32",
         "",
         "from text that the program generates itself (`facts.py`, `faq.py`, `scenes.py`, `prose.py`, `copying.py`), on",
         "one CPU thread with bfloat16 autocast. The exact run again: `train MODEL --seed S --steps N` at the recipe's",
-        "commit; another processor or PyTorch may round differently. Two commits: a run that was stopped, and gone on",
-        "from with `--after`. Validation is nats per answer token over requests",
-        "whose combination of topic and form, role and thing, or text never occurs in training.",
+        "commit; another processor or PyTorch may round differently. Several commits are a run that was gone on from",
+        "with `--after`, each time with a new seed (the last is named). Validation is nats per answer token over",
+        "requests whose combination of topic and form, role and thing, or text never occurs in training.",
         "",
         "| model | recipe | seed | steps | tokens | CPU minutes | faq | prose | copy |",
         "|---|---|---|---|---|---|---|---|---|",
