@@ -189,8 +189,9 @@ class Nsys:
         if report.exists():
             self.told = {**self.told, "report": report.name}
             self.reports.append(report)
-            # One range, one report; by hand, as many as are asked for.
-            self._state, self._over, self._asked = "idle", True, None
+            # One range, one report; by hand, as many as are asked for, also while one is being written.
+            self._state, self._over = "idle", not self._asked
+            self._asked = self._asked or None
         elif now >= self._until:
             self._give_up(self.told.get("note", f"nsys stop wrote no {report}"))
 
