@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -64,7 +65,8 @@ class ThreadStates:
             "queue": calls.by_name(texts, ranges["name"], calls.is_request_wait)[ranges["name"]],
             "overheads": calls.by_name(texts, overheads["name"], _is_loading)[overheads["name"]],
         }
-        return cls(trace, _flags=flags)
+        # Weak, since the trace holds this index: a circle would keep the generations of a run.
+        return cls(weakref.proxy(trace), _flags=flags)
 
     def of(self, thread: int, times: Intervals) -> States:
         """The states of a row of threads at `times`; between them nothing is said."""

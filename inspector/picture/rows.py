@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,10 @@ from inspector.analysis.calls import CallKinds, by_name, is_gc
 from inspector.analysis.categories import Categories
 from inspector.analysis.causes import Causes
 from inspector.analysis.iterations import Iterations
+from inspector.picture.lane import Inks, Int, Lane, Rows, behind, lanes_of, longer, row_numbers, split, stand_ins
 from inspector.picture.lanes import lanes
 from inspector.picture.palette import category_ink, cause_ink, ink
 from inspector.picture.tracks import HOST_TABLES, Track, spans
-from inspector.trace.growing import GrowingColumns
 from inspector.trace.nesting import nest
 from inspector.trace.pyramid import Pyramid
 from inspector.trace.schema import RANGE_KINDS, WORK_TABLES
@@ -27,63 +28,11 @@ from inspector.trace.work import Work
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
 
-Int = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.int32]
-Inks = npt.NDArray[np.uint8]
-
 _CALL_INKS = np.array(
     [ink(name) for name in ("sync", "allocation", "module load", "launching", "other call")], np.uint8
 )
 _HOST_INKS = {"os_calls": "os blocked", "overheads": "profiler", "marks": "mark"}
 _RANGE_INKS = {"operator": "operator", "python": "python"}
-
-
-@dataclass(frozen=True)
-class Lane:
-    """Disjoint records in time order. `table[i]` indexes `sources`, `row[i]` is the row there.
-
-    A source is a table of the schema, or 'busy', 'causes' (row of DeviceSlices), 'iterations' (row of Iterations) or
-    'graph launch' (row is the first node's, in `kernels`).
-    """
-
-    pyramid: Pyramid
-    sources: tuple[str, ...]
-    table: npt.NDArray[np.uint8] | None
-    row: Rows
-    growing: GrowingColumns | None = field(default=None, compare=False, repr=False)
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-    def extended(self, start: Int, end: Int, inks: Inks, code: npt.NDArray[np.uint8] | None, row: Rows) -> Lane:
-        """The lane with more records behind its own, of the same sources. Shares memory with this one."""
-        added: dict[str, npt.NDArray[Any]] = {"row": row}
-        held: dict[str, npt.NDArray[Any]] = {"row": self.row}
-        if self.table is not None and code is not None:
-            added["table"], held["table"] = code, self.table
-        growing = self.growing
-        if growing is None:
-            growing = GrowingColumns({key: values.dtype for key, values in held.items()}).extended(0, held)[0]
-        growing, found = growing.extended(len(self), added)
-        return Lane(self.pyramid.extended(start, end, inks), self.sources, found.get("table"), found["row"], growing)
-
-    def source(self, at: int) -> str:
-        """The source of record `at`."""
-        return self.sources[0 if self.table is None else int(self.table[at])]
-
-    def take(self, rows: npt.NDArray[Any]) -> Lane:
-        """Those records only."""
-        pyramid = Pyramid.of(self.pyramid.start[rows], self.pyramid.ends(rows), self.pyramid.kind[rows])
-        return Lane(pyramid, self.sources, None if self.table is None else self.table[rows], self.row[rows])
-
-    def names(self, trace: Trace) -> Rows:
-        """Name id of every record, -1 none."""
-        found = np.full(len(self), -1, np.int32)
-        for code, source in enumerate(self.sources):
-            if source in trace.tables and "name" in trace[source]:
-                mine = slice(None) if self.table is None else self.table == code
-                found[mine] = trace[source]["name"][self.row[mine]]
-        return found
 
 
 @dataclass(frozen=True)
@@ -100,7 +49,10 @@ class Content:
 
 @dataclass
 class TrackRows:
-    """The content of every track that was asked for so far, and the rows of each table by stream or thread."""
+    """The content of every track that was asked for so far, and the rows of each table by stream or thread.
+
+    `trace` is a weak reference, since the trace holds this: a circle would keep the generations of a run.
+    """
 
     trace: Trace
     _before: dict[str, Content] = field(default_factory=dict)
@@ -111,12 +63,14 @@ class TrackRows:
     @classmethod
     def build(cls, trace: Trace) -> TrackRows:
         """Nothing is gathered yet: the first picture needs a few tracks only."""
-        return cls(trace)
+        return cls(weakref.proxy(trace))
 
     @classmethod
     def extend(cls, old: TrackRows, trace: Trace) -> TrackRows:
         """Nothing is gathered yet; tracks that were made for an earlier generation are added to when asked for."""
-        return cls(trace, {name: made for name, made in {**old._before, **old._content}.items() if made.seen})
+        return cls(
+            weakref.proxy(trace), {name: made for name, made in {**old._before, **old._content}.items() if made.seen}
+        )
 
     def ready(self, track: Track) -> Content | None:
         """The content if it was made already."""
@@ -157,8 +111,8 @@ class TrackRows:
         if old.brackets or len(self.trace["graphs"]) or "graph_node" in self.trace["kernels"]:
             return None
         parts = self._work(track.key, {table: rows for table, (_, rows) in old.seen.items()})[0]
-        lanes = _longer(old.lanes, parts)
-        return None if lanes is None else Content(lanes, seen=seen)
+        found = longer(old.lanes, parts)
+        return None if found is None else Content(found, seen=seen)
 
     def _rows(self, table: str, column: str, key: int, since: int = 0) -> Rows | slice:
         """Rows of a table from `since` on where `column` is `key`, ascending; all of them as a slice, which copies
@@ -181,9 +135,9 @@ class TrackRows:
 
     def _stream(self, stream: int) -> Content:
         parts, brackets = self._work(stream, {})
-        work = _lanes_of(parts, WORK_TABLES)
+        work = lanes_of(parts, WORK_TABLES)
         found = brackets[0] if brackets and len(brackets[0][0]) else self._graph_launches(stream)
-        bracket = _lanes_of([(*found[:2], _same(found, "graph launch"), *_coded(found))], ("graph launch",))
+        bracket = lanes_of([(*found[:2], _same(found, "graph launch"), *_coded(found))], ("graph launch",))
         return Content(work, bracket)
 
     def _work(
@@ -201,7 +155,7 @@ class TrackRows:
             start, end = trace[table]["start"][rows], trace[table]["end"][rows]
             if not len(start):
                 continue
-            index = _numbers(rows, len(start))
+            index = row_numbers(rows, len(start))
             if table == "graphs":
                 # Where the nodes are there too, the launch is a bracket over them.
                 alone = trace.index(Work).counted["graphs"][rows]
@@ -234,11 +188,11 @@ class TrackRows:
         start, end = (times[rows] for times in spans(trace, table))
         if since and not len(start):
             return before
-        index = _numbers(rows, len(start))
+        index = row_numbers(rows, len(start))
         # Instants at one time stay in one lane: they cover nothing of each other.
         depth = np.zeros(len(start), np.int32)
         if table != "marks":
-            open_start, open_end = _open(before, start)
+            open_start, open_end = stand_ins(before, start)
             depth = nest(np.r_[open_start, start], np.r_[open_end, end]).depth[len(before) :]
         if table == "host_calls":
             inks = _CALL_INKS[trace.index(CallKinds).of_row[rows]]
@@ -246,7 +200,7 @@ class TrackRows:
             inks = self._range_inks(rows, depth)
         else:
             inks = np.full(len(start), ink(_HOST_INKS[table]), np.uint8)
-        return _behind(before, start, end, inks, None, index, depth, (table,))
+        return behind(before, start, end, inks, None, index, depth, (table,))
 
     def _range_inks(self, rows: Rows | slice, depth: Rows) -> Inks:
         ranges = self.trace["ranges"]
@@ -285,7 +239,7 @@ def _iterations(trace: Trace, _: int) -> tuple[Lane, ...]:
         mine = np.flatnonzero(found.process[order] == process)
         lane[mine] = lanes(start[mine], end[mine]) + used
         used = int(lane[mine].max()) + 1
-    return _split(start, end, inks[order], None, rows, lane, ("iterations",))
+    return split(start, end, inks[order], None, rows, lane, ("iterations",))
 
 
 _MAKERS = {"busy": _busy, "causes": _causes, "iterations": _iterations}
@@ -302,96 +256,3 @@ def _same(found: tuple[Int, Int, Rows], name: str) -> Inks:
 
 def _coded(found: tuple[Int, Int, Rows]) -> tuple[npt.NDArray[np.uint8], Rows]:
     return np.zeros(len(found[0]), np.uint8), found[2]
-
-
-def _lanes_of(parts: list[tuple[npt.NDArray[Any], ...]], sources: tuple[str, ...]) -> tuple[Lane, ...]:
-    """Lanes of records given as (start, end, ink, code, row), each part sorted by start."""
-    if not parts or not sum(len(part[0]) for part in parts):
-        return ()
-    start, end, inks, code, row = _by_start(parts)
-    if (code == code[0]).all():
-        return _split(start, end, inks, None, row, lanes(start, end), (sources[int(code[0])],))
-    return _split(start, end, inks, code, row, lanes(start, end), sources)
-
-
-def _by_start(parts: list[tuple[npt.NDArray[Any], ...]]) -> tuple[npt.NDArray[Any], ...]:
-    """Parts as one, sorted by start; at equal starts in the order of the parts."""
-    if len(parts) == 1:
-        return parts[0]
-    columns = tuple(np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.argsort(columns[0], kind="stable")
-    return tuple(column[order] for column in columns)
-
-
-def _numbers(rows: Rows | slice, size: int) -> Rows:
-    return np.arange(rows.start or 0, (rows.start or 0) + size, dtype=np.int32) if isinstance(rows, slice) else rows
-
-
-def _open(before: tuple[Lane, ...], start: Int) -> tuple[Int, Int]:
-    """Stand-ins for what is open in each lane when the first of `start` begins, one each, that take just those lanes:
-    they begin one after the other before it, and those of free lanes end there.
-    """
-    first = int(start[0]) if len(start) else 0
-    ends = [int(lane.pyramid.ends(slice(len(lane) - 1, len(lane)))[0]) if len(lane) else first for lane in before]
-    return first - len(before) + np.arange(len(before)), np.maximum(np.array(ends, np.int64), first)
-
-
-def _longer(before: tuple[Lane, ...], parts: list[tuple[npt.NDArray[Any], ...]]) -> tuple[Lane, ...] | None:
-    """Lanes of work with more of it behind; None where they do not hold work of those tables yet."""
-    if not parts:
-        return before
-    start, end, inks, code, row = _by_start(parts)
-    if not before:
-        return None
-    sources = before[0].sources
-    if sources == WORK_TABLES:
-        codes = code
-    elif (code == code[0]).all() and sources == (WORK_TABLES[int(code[0])],):
-        codes = None
-    else:
-        return None
-    open_start, open_end = _open(before, start)
-    lane = lanes(np.r_[open_start, start], np.r_[open_end, end])[len(before) :]
-    return _behind(before, start, end, inks, codes, row, lane, sources)
-
-
-def _behind(
-    before: tuple[Lane, ...],
-    start: Int,
-    end: Int,
-    inks: Inks,
-    code: npt.NDArray[np.uint8] | None,
-    row: Rows,
-    lane: npt.NDArray[np.int32],
-    sources: tuple[str, ...],
-) -> tuple[Lane, ...]:
-    """Lanes with more records behind."""
-    new = _split(start, end, inks, code, row, lane, sources)
-    if not before:
-        return new
-    longer = []
-    for number, old in enumerate(before):
-        more = new[number] if number < len(new) else None
-        if more is None or not len(more):
-            longer.append(old)
-            continue
-        pyramid = more.pyramid
-        longer.append(old.extended(pyramid.start, pyramid.ends(slice(None)), pyramid.kind, more.table, more.row))
-    return (*longer, *new[len(before) :])
-
-
-def _split(
-    start: Int,
-    end: Int,
-    inks: Inks,
-    code: npt.NDArray[np.uint8] | None,
-    row: Rows,
-    lane: npt.NDArray[np.int32],
-    sources: tuple[str, ...],
-) -> tuple[Lane, ...]:
-    made = []
-    for number in range(int(lane.max(initial=-1)) + 1):
-        mine = np.flatnonzero(lane == number) if lane.any() else slice(None)
-        codes = None if code is None else code[mine]
-        made.append(Lane(Pyramid.of(start[mine], end[mine], inks[mine]), sources, codes, row[mine]))
-    return tuple(made)

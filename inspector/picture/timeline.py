@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.picture.curves import Curve, Samples, curve
-from inspector.picture.rows import Content, Lane, TrackRows
+from inspector.picture.lane import Lane
+from inspector.picture.rows import Content, TrackRows
 from inspector.picture.screen import Stack
 from inspector.picture.search import Filter
 from inspector.picture.tracks import Track
@@ -120,7 +122,7 @@ class FilteredRows:
     @classmethod
     def build(cls, trace: Trace) -> FilteredRows:
         """Nothing yet."""
-        return cls(trace)
+        return cls(weakref.proxy(trace))
 
     def of(self, track: Track, content: Content, wanted: Filter) -> tuple[Lane, ...]:
         """The matching part of every lane and then of the brackets, of which nothing matches."""
@@ -152,7 +154,7 @@ class CounterSamples:
     @classmethod
     def build(cls, trace: Trace) -> CounterSamples:
         """Nothing yet."""
-        return cls(trace)
+        return cls(weakref.proxy(trace))
 
     def of(self, series: int) -> Samples:
         """Samples of a row of series."""

@@ -20,9 +20,9 @@ from inspector.trace.table import Array
 
 _FIRST_ROWS = 1024
 # From this size on a buffer lies in a file.
-_IN_MEMORY_BYTES = 1 << 20
+_IN_MEMORY_BYTES = 256 << 10
 # Pages are given back in steps of this size.
-_GIVEN_BACK_BYTES = 4 << 20
+_GIVEN_BACK_BYTES = 1 << 20
 
 
 class GrowingArray:

@@ -1,0 +1,150 @@
+"""Following a run live: `python tests/benchmarks/bench_follow.py [RATE] [SECONDS] [COMMAND...]`.
+
+A recorder takes RATE kernels a second from a replayer (or what COMMAND tells), the window follows with all its views.
+Says how far the picture is behind the clock, how much of a processor the window takes, how long the GUI thread was
+stuck at most, how the memory grew, and what was lost.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+_TICK_MS = 5
+_QUIET_S = 3.0
+
+
+def say(text: str) -> None:
+    """One line, at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def resident_mb() -> float:
+    """Resident memory of this process that is its own, and all of it, in MB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1000
+    return 0.0
+
+
+def main() -> None:
+    rate = int(float(sys.argv[1])) if len(sys.argv) > 1 else 200_000
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 60.0
+    parent = Path(tempfile.mkdtemp())
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    os.environ["INFLIGHT_CONFIG_DIR"] = str(parent / "config")
+    from PySide6.QtCore import QTimer
+    from PySide6.QtWidgets import QApplication
+
+    from ui.app import build
+    from ui.questions import Asker
+
+    app = QApplication([])
+    asker = Asker()
+    window = build(app, asker)
+    window.resize(1600, 900)
+    window.show()
+    for _ in range(200):
+        app.processEvents()
+        time.sleep(0.005)
+    folder = parent / "run.inflight"
+    replay = [sys.executable, str(ROOT / "tests/benchmarks/replay_kernels.py"), str(rate), str(seconds)]
+    command = sys.argv[3:] or replay
+    record = [sys.executable, "-m", "inspector", "record", "--headless", "--out", str(folder)]
+    if sys.argv[3:]:
+        record += ["--seconds", str(seconds)]
+    recorder = subprocess.Popen([*record, "--", *command], cwd=ROOT, stdout=subprocess.DEVNULL)
+    while not (folder / "recording.json").is_file():
+        time.sleep(0.01)
+    session = window.session
+    session.follow(folder)
+    lags: list[float] = []
+    drawn: list[float] = []
+    gaps: list[float] = []
+    generations = 0
+    last = [time.perf_counter()]
+
+    def grown() -> None:
+        nonlocal generations
+        generations += 1
+        trace = session.trace
+        if trace is not None:
+            lags.append((time.monotonic_ns() - trace.info.origin_ns - trace.settled_ns) / 1e6)
+
+    def tick() -> None:
+        now = time.perf_counter()
+        gaps.append((now - last[0]) * 1e3)
+        last[0] = now
+        view = window.views.get("timeline")
+        pictures = view.canvas.scene.pictures if view is not None else ()
+        trace = session.trace
+        if pictures and trace is not None and session.live.is_on:
+            newest = max(made.trace.settled_ns for made in pictures)
+            drawn.append((time.monotonic_ns() - trace.info.origin_ns - newest) / 1e6)
+
+    session.grown.connect(grown)
+    timer = QTimer()
+    timer.timeout.connect(tick)
+    timer.start(_TICK_MS)
+    begin, cpu = time.perf_counter(), time.process_time()
+    base = resident_mb()
+    at_rest: tuple[float, float] | None = None
+    next_said = 10.0
+    while time.perf_counter() - begin < seconds:
+        app.processEvents()
+        time.sleep(0.001)
+        now = time.perf_counter() - begin
+        if now >= next_said:
+            next_said += 10
+            rows = 0 if session.trace is None else session.trace.num_work()
+            lag = np.median(lags[-50:]) if lags else 0.0
+            say(f"{now:5.0f} s {rows:12,} rows, {resident_mb() - base:6.0f} MB more, lag {lag:.0f} ms")
+        if at_rest is None and now > _QUIET_S:
+            at_rest = now, time.process_time()
+            gaps.clear()
+            lags.clear()
+            drawn.clear()
+    took = time.perf_counter() - begin
+    quiet, used = at_rest or (0.0, cpu)
+    share = (time.process_time() - used) / (took - quiet)
+    say(f"{generations} generations; the window took {share:.0%} of a processor")
+    for name, values in (("settled behind the clock", lags), ("drawn behind the clock", drawn)):
+        if values:
+            low, high = np.percentile(values, [50, 99])
+            say(f"{name}: p50 {low:.0f} ms, p99 {high:.0f} ms, most {max(values):.0f} ms")
+    say(f"GUI thread stuck: p99 {np.percentile(gaps, 99):.0f} ms, most {max(gaps):.0f} ms")
+    say(f"memory: {resident_mb() - base:.0f} MB more than at the start, at most {_most_mb():.0f} MB in all")
+    while session.live.is_on:
+        app.processEvents()
+        time.sleep(0.005)
+        if recorder.poll() is not None and time.perf_counter() - begin > seconds + 120:
+            break
+    recorder.wait()
+    trace = session.trace
+    told = folder.with_suffix(".told")
+    if trace is not None:
+        lost = trace.quality.count("profiler-loss")
+        say(f"ended {session.live.state!r}: {trace.num_work():,} kernels, {lost:,} noted as lost")
+    if told.is_file():
+        say(f"the replayer {told.read_text()}")
+    timer.stop()
+    session.close()
+    asker.close(20_000)
+    window.close()
+
+
+def _most_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+
+
+if __name__ == "__main__":
+    main()
