@@ -32,4 +32,7 @@ def run(args: argparse.Namespace) -> int:
     fixes = [f"  {check.what}: {check.fix}" for check in found if check.fix]
     if fixes:
         common.print_text("\nTo get more:\n" + "\n".join(fixes))
+    still = [f"  {check.what}: {check.still}" for check in found if check.still]
+    if still:
+        common.print_text("\nWhat works all the same:\n" + "\n".join(still))
     return 0
