@@ -12,6 +12,7 @@ from inspector.trace.quality import Quality
 from inspector.trace.schema import NEVER, SCHEMAS
 from inspector.trace.table import Array, Table
 from inspector.trace.trace import Trace
+from inspector.trace.unite import runs, unite
 
 
 def merge(traces: Sequence[Trace]) -> Trace:
@@ -19,6 +20,7 @@ def merge(traces: Sequence[Trace]) -> Trace:
 
     Files with an epoch are put on the wall clock. If one has none, all start at 0 and a note says so. Where two files
     use one device number (each rank sees its GPU as 0), later ones get the next free number and a note says so.
+    A recording and a profile of the same run share their devices, processes and threads.
     """
     if len(traces) == 1:
         return traces[0]
@@ -32,7 +34,11 @@ def merge(traces: Sequence[Trace]) -> Trace:
     shifts = [(epoch or 0) - base if aligned else 0 for epoch in epochs]
     columns: dict[str, dict[str, list[Array]]] = {name: {} for name in SCHEMAS}
     offsets = dict.fromkeys(SCHEMAS, 0)
-    used: set[int] = set()
+    given: dict[tuple[int, int, str], int] = {}
+    run_of = runs(traces) if aligned else list(range(len(traces)))
+    is_shared = any(run != source for source, run in enumerate(run_of))
+    if is_shared:
+        quality.add("assumed", "a recording and a profile of one run are laid together by the wall clock")
     for source, (trace, shift) in enumerate(zip(traces, shifts, strict=True)):
         # One more entry at the end answers for -1.
         new_names = np.append(names.add_all(trace.names.texts), np.int32(-1))
@@ -56,13 +62,16 @@ def merge(traces: Sequence[Trace]) -> Trace:
                 elif column.is_moment:
                     values = values + shift
                 elif (name, column.name) == ("devices", "number"):
-                    values = _renumbered(values, used, quality)
+                    called = [trace.names[name] for name in table["name"].tolist()]
+                    values = _renumbered(values, called, run_of[source], given, quality)
                 columns[name].setdefault(column.name, []).append(values)
         for name, table in trace.tables.items():
             offsets[name] += len(table)
     merged = {
         name: {key: np.concatenate(values) for key, values in parts.items()} for name, parts in columns.items() if parts
     }
+    if is_shared:
+        unite(merged, run_of, names)
     for name in merged:
         _sort(name, merged)
     tables = {name: Table(name, found) for name, found in merged.items()}
@@ -103,14 +112,26 @@ def _sort(name: str, tables: dict[str, dict[str, Array]]) -> None:
                 columns[referring.name] = now[columns[referring.name]]
 
 
-def _renumbered(numbers: Array, used: set[int], quality: Quality) -> Array:
+def _renumbered(
+    numbers: Array, called: list[str], run: int, given: dict[tuple[int, int, str], int], quality: Quality
+) -> Array:
+    """Numbers that are unique in the trace; what was `given` to others, by run, own number and name, grows.
+
+    A GPU of a run that another file knows has the number that it has there.
+    """
     result = []
-    for number in numbers.tolist():
+    used, before = set(given.values()), dict(given)
+    for number, name in zip(numbers.tolist(), called, strict=True):
+        known = before.get((run, number, name))
+        if known is not None:
+            result.append(known)
+            continue
         free = number
         while free in used:
             free += 1
         if free != number:
             quality.add("assumed", "device numbers that two files share: the later file's GPU got the next free number")
         used.add(free)
+        given[run, number, name] = free
         result.append(free)
     return np.array(result, np.int32)
