@@ -101,7 +101,7 @@ class Live(QObject):
             return
         self._is_asked = True
         self._asked += 1
-        question = Question(_poll, (self._following,), (id(self._following), self._asked))
+        question = Question(_poll, (self._following,), (id(self._following), self._asked), prompt=True)
         self._asker.ask(self, question, self._answered, self._failed)
 
     def _answered(self, trace: Trace | None) -> None:

@@ -20,11 +20,11 @@ class Pace:
         """It is being done."""
         self._began[what] = time.monotonic()
 
-    def end(self, what: Hashable) -> None:
-        """It is done."""
+    def end(self, what: Hashable, rests: bool = True) -> None:
+        """It is done. What is short need not rest."""
         now = time.monotonic()
         took = now - self._began.pop(what, now)
-        self._rests_until[what] = now + took * (1 / _SHARE - 1)
+        self._rests_until[what] = now + took * (1 / _SHARE - 1) if rests else now
 
     def forget(self) -> None:
         """Everything is due."""

@@ -29,13 +29,15 @@ class Question:
     """`function(*args)`, asked once per `key`: equal keys have equal answers.
 
     With `reports` the function also gets the keyword `report`, to be called now and then with how far it has got; that
-    call raises Cancelled once the answer is no longer wanted.
+    call raises Cancelled once the answer is no longer wanted. A `prompt` one is always short: it has a thread that no
+    analysis of a whole trace holds up.
     """
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
     key: Hashable
     reports: bool = False
+    prompt: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class _Asked:
 
 
 class Asker(QObject):
-    """Runs questions: for each asker one at a time, the newest next, in a pool of two threads.
+    """Runs questions: for each asker one at a time, the newest next, in a pool of two threads and one for prompt ones.
 
     A finished answer is shown even where a newer question waits (so a view that is being panned keeps moving), a
     failure of a question that nobody waits for any more is not. With `synchronous` everything happens inside `ask`.
@@ -90,6 +92,8 @@ class Asker(QObject):
         self._asked: dict[Hashable, _Asked] = {}
         self._pool = QThreadPool(self)
         self._pool.setMaxThreadCount(THREADS)
+        self._prompt = QThreadPool(self)
+        self._prompt.setMaxThreadCount(1)
         self._done.connect(self._arrived, Qt.ConnectionType.QueuedConnection)
         self._progressed.connect(self._moved, Qt.ConnectionType.QueuedConnection)
 
@@ -126,10 +130,13 @@ class Asker(QObject):
         """Cancel everything and wait for the workers; False when one did not stop in `wait_ms`."""
         for who in list(self._asked):
             self.forget(who)
-        return self._pool.waitForDone(wait_ms)
+        deadline = time.monotonic() + wait_ms / 1000
+        done = self._pool.waitForDone(wait_ms)
+        return self._prompt.waitForDone(max(round((deadline - time.monotonic()) * 1000), 0)) and done
 
     def _start(self, task: _Task) -> None:
-        self._pool.start(lambda: self._run(task))
+        pool = self._prompt if task.question.prompt else self._pool
+        pool.start(lambda: self._run(task))
 
     def _run(self, task: _Task) -> None:
         question = task.question

@@ -49,9 +49,16 @@ class _Layer(NamedTuple):
 class ThreadStates:
     """The states of every thread, made for the times that are asked for."""
 
-    trace: Trace
+    _trace: weakref.ref[Trace]
     _rows: dict[str, dict[int, npt.NDArray[np.int32]]] = field(default_factory=dict)
     _flags: dict[str, npt.NDArray[np.int8]] = field(default_factory=dict)
+
+    @property
+    def trace(self) -> Trace:
+        """The trace that has this index."""
+        found = self._trace()
+        assert found is not None
+        return found
 
     @classmethod
     def build(cls, trace: Trace) -> ThreadStates:
@@ -66,7 +73,7 @@ class ThreadStates:
             "overheads": calls.by_name(texts, overheads["name"], _is_loading)[overheads["name"]],
         }
         # Weak, since the trace holds this index: a circle would keep the generations of a run.
-        return cls(weakref.proxy(trace), _flags=flags)
+        return cls(weakref.ref(trace), _flags=flags)
 
     def of(self, thread: int, times: Intervals) -> States:
         """The states of a row of threads at `times`; between them nothing is said."""

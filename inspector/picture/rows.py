@@ -51,25 +51,32 @@ class Content:
 class TrackRows:
     """The content of every track that was asked for so far, and the rows of each table by stream or thread.
 
-    `trace` is a weak reference, since the trace holds this: a circle would keep the generations of a run.
+    `_trace` is a weak reference, since the trace holds this: a circle would keep the generations of a run.
     """
 
-    trace: Trace
+    _trace: weakref.ref[Trace]
     _before: dict[str, Content] = field(default_factory=dict)
     _content: dict[str, Content] = field(default_factory=dict)
     _groups: dict[tuple[str, str, int], tuple[Rows, Int]] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
+    @property
+    def trace(self) -> Trace:
+        """The trace that has this index."""
+        found = self._trace()
+        assert found is not None
+        return found
+
     @classmethod
     def build(cls, trace: Trace) -> TrackRows:
         """Nothing is gathered yet: the first picture needs a few tracks only."""
-        return cls(weakref.proxy(trace))
+        return cls(weakref.ref(trace))
 
     @classmethod
     def extend(cls, old: TrackRows, trace: Trace) -> TrackRows:
         """Nothing is gathered yet; tracks that were made for an earlier generation are added to when asked for."""
         return cls(
-            weakref.proxy(trace), {name: made for name, made in {**old._before, **old._content}.items() if made.seen}
+            weakref.ref(trace), {name: made for name, made in {**old._before, **old._content}.items() if made.seen}
         )
 
     def ready(self, track: Track) -> Content | None:

@@ -113,16 +113,23 @@ def find(content: Content, track: Track, source: str, row: int, start: int) -> H
 class FilteredRows:
     """What the newest filter lets through of each lane, made when a track is first looked at under it."""
 
-    trace: Trace
+    _trace: weakref.ref[Trace]
     _wanted: Filter = field(default_factory=Filter)
     _names: npt.NDArray[np.bool_] | None = None
     _lanes: dict[str, tuple[Lane, ...]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def trace(self) -> Trace:
+        """The trace that has this index."""
+        found = self._trace()
+        assert found is not None
+        return found
+
     @classmethod
     def build(cls, trace: Trace) -> FilteredRows:
         """Nothing yet."""
-        return cls(weakref.proxy(trace))
+        return cls(weakref.ref(trace))
 
     def of(self, track: Track, content: Content, wanted: Filter) -> tuple[Lane, ...]:
         """The matching part of every lane and then of the brackets, of which nothing matches."""
@@ -148,13 +155,20 @@ class FilteredRows:
 class CounterSamples:
     """The samples of each series that was asked for."""
 
-    trace: Trace
+    _trace: weakref.ref[Trace]
     _found: dict[int, Samples] = field(default_factory=dict)
+
+    @property
+    def trace(self) -> Trace:
+        """The trace that has this index."""
+        found = self._trace()
+        assert found is not None
+        return found
 
     @classmethod
     def build(cls, trace: Trace) -> CounterSamples:
         """Nothing yet."""
-        return cls(weakref.proxy(trace))
+        return cls(weakref.ref(trace))
 
     def of(self, series: int) -> Samples:
         """Samples of a row of series."""

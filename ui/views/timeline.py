@@ -28,14 +28,14 @@ from ui.timeline.asking import (
     tracks_question,
 )
 from ui.timeline.canvas import Canvas
-from ui.timeline.commands import Commands
-from ui.timeline.layout import Arrangement, Lifted, lay_out
+from ui.timeline.gap_in_view import GapInView
+from ui.timeline.layout import Arrangement, lay_out
 from ui.timeline.menu import menu_for
 from ui.timeline.overview import OverviewStrip
 from ui.timeline.panel import HEIGHT as PANEL_HEIGHT
 from ui.timeline.panel import Panel
 from ui.timeline.records import records
-from ui.timeline.resolve import device_of, gap_tracks, late_thread, record, resolve
+from ui.timeline.resolve import device_of, late_thread, record, resolve
 from ui.timeline.scene import LEAST_HEIGHT
 from ui.timeline.searchbar import SearchBar
 from ui.timeline.tip import tip
@@ -48,7 +48,7 @@ def _place(track: Track) -> tuple[str, int]:
     return track.identity, track.key
 
 
-class Timeline(Commands):
+class Timeline(GapInView):
     """Overview, search bar, tracks, and the panel below."""
 
     ID: ClassVar[str] = "timeline"
@@ -61,9 +61,6 @@ class Timeline(Commands):
         self.hits: Hits | None = None
         self._pictures: dict[str, Picture] = {}
         self._lanes: dict[str, tuple[int, bool]] = {}
-        self._lifted: Lifted | None = None
-        # Until the user scrolls, a gap that was gone to stays in view whatever opens beside it.
-        self._keeping = False
         self._asking = Asking(host.asker, self._answer, self._failed)
         self.overview = OverviewStrip(host.theme, host.session, self.content)
         self.search_bar = SearchBar(host.theme, self.content)
@@ -104,7 +101,10 @@ class Timeline(Commands):
     def question(self, trace: Trace, selection: Selection, window: Window) -> Question | None:
         """The tracks in view and a screen above and below, but those that need an analysis."""
         viewport = Viewport(window, self.canvas.scene.viewport.width)
-        return tracks_question(trace, viewport.grid(), tuple(self._near(derived=False)), self._wanted(selection))
+        near, wanted = tuple(self._near(derived=False)), self._wanted(selection)
+        question = tracks_question(trace, viewport.grid(), near, wanted)
+        # Of a run only what is new has to be looked at.
+        return replace(question, prompt=self.session.live.is_on and not wanted)
 
     def _wanted(self, selection: Selection) -> Filter:
         if self.search_bar.filter or selection.name is None or selection.row is not None:
@@ -252,35 +252,6 @@ class Timeline(Commands):
             self.panel.show_answer(None)
         else:
             self._asking.ask("panel", question)
-
-    def _unfold_gap(self, trace: Trace) -> None:
-        """The strip of the device whose gap is selected can be seen."""
-        strips = gap_tracks(trace, self.session.selection)
-        if strips and strips[0].group in self.arrangement.folded:
-            self.arrange(replace(self.arrangement, folded=self.arrangement.folded - {strips[0].group}))
-
-    def _keep_gap_in_view(self) -> None:
-        """Of a gap the strip that tells why, and the thread that was late: where both do not fit, its first track
-        stands right below the strip.
-        """
-        trace = self.session.trace
-        strips = gap_tracks(trace, self.session.selection) if trace is not None and self._keeping else []
-        if trace is None or not strips:
-            return
-        late = late_thread(self.canvas.scene)
-        others = [track.identity for track in (*late[:1], *strips[1:], *late[1:])]
-        shown = self.canvas.scroll_to_all(strips[0].identity, others)
-        if late and late[0].identity not in shown and self._lifted is None:
-            self._lift(Lifted(late[0].identity, strips[0].identity))
-            self.canvas.scroll_to_all(strips[0].identity, others)
-
-    def _lift(self, lifted: Lifted | None) -> None:
-        self._lifted = lifted
-        self._lay_out()
-        self.refresh()
-
-    def _let_go(self) -> None:
-        self._keeping = False
 
     def _marks_changed(self) -> None:
         self.canvas.scene.marks = self.session.marks

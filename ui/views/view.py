@@ -167,13 +167,13 @@ class View(QWidget):
         self.refresh()
 
     def _answered(self, answer: Any) -> None:
-        self._pace.end(self)
+        self._pace.end(self, self._asked is None or not self._asked.prompt)
         self.show_answer(answer)
         self.state = State.ANSWER
         self._stack.setCurrentWidget(self.content)
 
     def _failed(self, failure: Failure) -> None:
-        self._pace.end(self)
+        self._pace.end(self, self._asked is None or not self._asked.prompt)
         headline = "This could not be worked out" if failure.report else failure.line
         self._say(State.ERROR, headline, failure.line if failure.report else "", failure.report)
 

@@ -1,0 +1,174 @@
+"""A run in the window: generations come, what the user did stays, the end is said."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from inspector.trace.selection import Selection, Window
+from tests.readers.test_follow import BOOT, MS, Clock, Folder, start
+from tests.ui.user import User
+from ui.live import SPAN_NS
+from ui.timeline.canvas import Canvas
+from ui.views.timeline import Timeline
+
+
+class Ticking(Clock):
+    """Goes on by as much as a poll is apart from the next."""
+
+    def __call__(self) -> int:
+        self.now += 100 * MS
+        return self.now
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
+    """A recording that the test writes."""
+    from inspector.readers.recording import follow
+
+    clock = Ticking()
+    made = follow.Following
+    monkeypatch.setattr(follow, "Following", lambda path: made(path, clock))
+    with tempfile.TemporaryDirectory() as parent:
+        folder = Folder(Path(parent) / "run.inflight")
+        folder.begin()
+        start(folder, "one", 10)
+        try:
+            yield folder
+        finally:
+            folder.end()
+
+
+def kernels(folder: Folder, at_ms: int, count: int = 1) -> None:
+    begin = [BOOT + (at_ms + number) * MS for number in range(count)]
+    folder.rows("one", "kernels", start=begin, end=[b + MS // 2 for b in begin], stream=[0] * count, name=[1] * count)
+
+
+@pytest.fixture
+def watch(user: User, qtbot: QtBot) -> Callable[[Callable[[], object]], None]:
+    """Let the window poll until something is so."""
+
+    def until(true: Callable[[], object]) -> None:
+        qtbot.waitUntil(lambda: bool(true()), timeout=20_000)
+
+    return until
+
+
+Watch = Callable[[Callable[[], object]], None]
+
+
+def rows(user: User) -> int:
+    trace = user.session.trace
+    return 0 if trace is None else len(trace["kernels"])
+
+
+def test_opening_a_folder_that_is_being_recorded_follows_it(user: User, run: Folder, watch: Watch) -> None:
+    folder = run
+    kernels(folder, 0, 5)
+    user.drop(folder.path)
+    watch(lambda: user.session.live.state == "live")
+    watch(lambda: rows(user) == 5)
+    kernels(folder, 2000, 3)
+    watch(lambda: rows(user) == 8)
+    assert "live · nothing lost" in user.window.status.text
+    assert user.session.device == 0
+    folder.end()
+    watch(lambda: user.session.live.state == "recovered")
+    assert rows(user) == 8
+    assert "recovered" in user.window.status.text
+
+
+def test_selection_and_zoom_stay_and_the_end_is_followed_again_on_demand(user: User, run: Folder, watch: Watch) -> None:
+    folder = run
+    kernels(folder, 0, 5)
+    user.session.follow(folder.path)
+    watch(lambda: rows(user) == 5)
+    session = user.session
+    session.select(Selection(table="kernels", row=2, device=0))
+    kernels(folder, 30_000, 3)
+    watch(lambda: rows(user) == 8)
+    # Scrolled, with the length that fits in the beginning of a run.
+    assert session.window.end == session.whole.end
+    assert session.window.length <= SPAN_NS
+    assert session.live.follows_end
+    assert session.selection == Selection(table="kernels", row=2, device=0)
+    user_window = Window(1 * MS, 4 * MS)
+    session.look(user_window)
+    assert not session.live.follows_end
+    assert "End: newest" in user.window.status.text
+    kernels(folder, 31_000, 2)
+    watch(lambda: rows(user) == 10)
+    assert session.window == user_window
+    session.follow_end()
+    assert session.window.end == session.whole.end
+    assert session.window.length == user_window.length
+    kernels(folder, 35_000, 2)
+    watch(lambda: rows(user) == 12)
+    assert session.window.end == session.whole.end
+
+
+def test_a_held_picture_goes_on_where_the_run_is(user: User, run: Folder, watch: Watch) -> None:
+    folder = run
+    kernels(folder, 0, 2)
+    user.session.follow(folder.path)
+    watch(lambda: rows(user) == 2)
+    timeline = user.window.views["timeline"]
+    assert isinstance(timeline, Timeline)
+    timeline.findChildren(Canvas)[0].setFocus()
+    user.press("Space")
+    assert user.session.live.state == "paused"
+    held = user.session.trace
+    kernels(folder, 2000, 2)
+    watch(lambda: user.session.live._held is not None and len(user.session.live._held["kernels"]) == 4)
+    assert user.session.trace is held
+    user.press("Space")
+    assert user.session.live.state == "live"
+    assert rows(user) == 4
+
+
+def test_the_timeline_shows_what_comes(user: User, run: Folder, watch: Watch) -> None:
+    folder = run
+    kernels(folder, 0, 3)
+    user.session.follow(folder.path)
+    watch(lambda: rows(user) == 3)
+    timeline = user.window.views["timeline"]
+    assert isinstance(timeline, Timeline)
+
+    def shown(identity_start: str) -> int:
+        pictures = timeline.canvas.scene.pictures
+        return max(
+            (
+                sum(len(lane) for lane in made.content.lanes)
+                for picture in pictures
+                for identity, made in picture.tracks.items()
+                if identity.startswith(identity_start)
+            ),
+            default=0,
+        )
+
+    watch(lambda: shown("stream") == 3)
+    began = [BOOT + 2000 * MS]
+    folder.rows("one", "ranges", start=began, end=[began[0] + 9 * MS], thread=[0], name=[4], kind=[2])
+    kernels(folder, 2000, 2)
+    watch(lambda: shown("stream") == 5 and shown("ranges") == 1)
+
+
+def test_another_trace_ends_the_following(user: User, run: Folder, watch: Watch) -> None:
+    folder = run
+    kernels(folder, 0, 2)
+    user.session.follow(folder.path)
+    watch(lambda: rows(user) == 2)
+    user.session.set_trace(None)
+    assert user.session.live.state == ""
+    assert not user.session.live.is_on
+    assert "live" not in user.window.status.text
+
+
+def test_a_folder_that_is_no_recording_says_so(user: User, tmp_path: Path) -> None:
+    user.session.follow(tmp_path)
+    assert user.session.failure is not None
+    assert user.session.live.state == ""
