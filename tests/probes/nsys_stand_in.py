@@ -1,18 +1,21 @@
 """A program that behaves as the documentation of Nsight Systems says of launch, start, stop and shutdown.
 
 Its sessions lie in the folder $NSYS_STAND_IN, with a log of its calls; $NSYS_FAULTS names what goes wrong. A report is
-two moments of CLOCK_MONOTONIC: when the collection was started and when it was stopped.
+two moments of CLOCK_MONOTONIC: when the collection was started and when it was stopped. `export` gives the folder
+"export" in $NSYS_STAND_IN for any report.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 HOME = Path(os.environ["NSYS_STAND_IN"])
+MAGIC = "NVIDIA Tegra Profiler Report 2025@6@1@190-256136895201v0."
 FAULTS = os.environ.get("NSYS_FAULTS", "").split()
 
 
@@ -20,6 +23,9 @@ def main() -> int:
     word, *words = sys.argv[1:]
     with (HOME / "calls").open("a") as log:
         log.write(" ".join([word, *words]) + "\n")
+    if word == "export":
+        shutil.copytree(HOME / "export", words[words.index("-o") + 1])
+        return 0
     options = {}
     while words and words[0].startswith("--"):
         name, _, value = words.pop(0).partition("=")
@@ -70,7 +76,7 @@ def launch(session: Path, collecting: Path, command: list[str]) -> int:
 
 def report(collecting: Path) -> None:
     path, since = collecting.read_text().split("\n")[:2]
-    Path(f"{path}.nsys-rep").write_text(f"{since} {time.monotonic_ns()}")
+    Path(f"{path}.nsys-rep").write_text(f"{MAGIC}\n{since} {time.monotonic_ns()}")
     collecting.unlink()
 
 

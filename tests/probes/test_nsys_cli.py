@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+import inspector
 from inspector.cli import main
 from inspector.errors import Missing, Usage
 from inspector.trace import header
 from probes.nsys_cli import Nsys, Range
+from tests.readers.nsys_export import CALL, KERNEL, STRINGS, global_pid, global_tid, to_folder, write
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
@@ -77,7 +79,7 @@ def toy(*words: str) -> list[str]:
 
 
 def moments(path: Path) -> tuple[int, int]:
-    since, upto = path.read_text().split()
+    since, upto = path.read_text().splitlines()[1].split()
     return int(since), int(upto)
 
 
@@ -188,6 +190,42 @@ def test_a_session_that_comes_up_late_is_waited_for(
     _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 3, err
     assert calls(home).count("start") > 1
+
+
+def test_report_and_recording_open_as_one(
+    start: Start, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the report says of a process stands with what its rings said, at the time when it was."""
+    process = start("--nsys-seconds", "0.1", *toy("wait", "5"))
+    report, folder = tmp_path / "a 1%p.nsys-rep", tmp_path / "a 1%p.inflight"
+    until(report.exists, "written")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE_S)
+    recording = inspector.open(folder)
+    row = int(recording["iterations"]["process"][2])
+    pid = int(recording["processes"]["pid"][row])
+    began = int(recording["iterations"]["start"][2])
+    assert recording.info.start_epoch_ns is not None
+    # nsys counts from 5,000 ns before that iteration; a kernel runs from its beginning on.
+    content = {
+        "StringIds": STRINGS,
+        "TARGET_INFO_SESSION_START_TIME": [{"utcEpochNs": recording.info.start_epoch_ns + began - 5_000}],
+        "CUPTI_ACTIVITY_KIND_KERNEL": [{**KERNEL, "start": 5_000, "end": 6_000, "globalPid": global_pid(pid)}],
+        "CUPTI_ACTIVITY_KIND_RUNTIME": [{**CALL, "start": 4_000, "end": 4_500, "globalTid": global_tid(pid)}],
+    }
+    to_folder(write(tmp_path / "export.sqlite", content), home / "export", "parquet")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    out = tmp_path / "both.inflight"
+    assert main(["convert", str(folder), str(report), str(out)]) == 0
+    both = inspector.open(out)
+    at = (both["kernels"]["end"] - both["kernels"]["start"]).tolist().index(1_000)
+    assert int(both["kernels"]["start"][at]) == int(both["iterations"]["start"][2])
+    assert both["processes"]["pid"].tolist().count(pid) == 1
+    owner = int(both["streams"]["process"][both["kernels"]["stream"][at]])
+    assert owner == int(both["iterations"]["process"][2])
+    # The toy's main thread, which made the ranges and, as the report says, the call.
+    caller = int(both["host_calls"]["thread"][both["host_calls"]["start"].tolist().index(began - 1_000)])
+    assert caller in both["ranges"]["thread"].tolist()
 
 
 class Clock:
