@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -75,8 +75,15 @@ class Tracks:
 
     @classmethod
     def extend(cls, old: Tracks, trace: Trace) -> Tracks:
-        """New rows are counted; the rest is O(tracks)."""
-        return cls._made(trace, Counts(trace, old.counts))
+        """New rows are counted; the rest is O(tracks). Tracks keep their places, whichever is busiest by now."""
+        made = cls._made(trace, Counts(trace, old.counts))
+        places = {track.identity: at for at, track in enumerate(old.tracks)}
+        groups = {group.identity: at for at, group in enumerate(made.groups)}
+
+        def place(track: Track) -> tuple[int, int]:
+            return groups[track.group], places.get(track.identity, len(places))
+
+        return replace(made, tracks=tuple(sorted(made.tracks, key=place)))
 
     @classmethod
     def _made(cls, trace: Trace, counts: Counts) -> Tracks:

@@ -1,6 +1,6 @@
 """Following a run live: `python tests/benchmarks/bench_follow.py [RATE] [SECONDS] [COMMAND...]`.
 
-A recorder takes RATE kernels a second from a replayer (or what COMMAND tells), the window follows with all its views.
+A recorder takes RATE kernels a second from a replayer (or what COMMAND tells; `demo`: the built-in engine), the window follows with all its views.
 Says how far the picture is behind the clock, how much of a processor the window takes, how long the GUI thread was
 stuck at most, how the memory grew, and what was lost.
 """
@@ -59,10 +59,12 @@ def main() -> None:
     folder = parent / "run.inflight"
     replay = [sys.executable, str(ROOT / "tests/benchmarks/replay_kernels.py"), str(rate), str(seconds)]
     command = sys.argv[3:] or replay
-    record = [sys.executable, "-m", "inspector", "record", "--headless", "--out", str(folder)]
-    if sys.argv[3:]:
-        record += ["--seconds", str(seconds)]
-    recorder = subprocess.Popen([*record, "--", *command], cwd=ROOT, stdout=subprocess.DEVNULL)
+    if command == ["demo"]:
+        words = ["demo", "--headless", "--seconds", str(seconds), "--out", str(folder)]
+    else:
+        limit = ["--seconds", str(seconds)] if sys.argv[3:] else []
+        words = ["record", "--headless", *limit, "--out", str(folder), "--", *command]
+    recorder = subprocess.Popen([sys.executable, "-m", "inspector", *words], cwd=ROOT, stdout=subprocess.DEVNULL)
     while not (folder / "recording.json").is_file():
         time.sleep(0.01)
     session = window.session
@@ -115,6 +117,8 @@ def main() -> None:
             drawn.clear()
     took = time.perf_counter() - begin
     quiet, used = at_rest or (0.0, cpu)
+    if shot := os.environ.get("SHOT"):
+        window.grab().save(f"{shot}.live.png")
     share = (time.process_time() - used) / (took - quiet)
     say(f"{generations} generations; the window took {share:.0%} of a processor")
     for name, values in (("settled behind the clock", lags), ("drawn behind the clock", drawn)):
@@ -136,6 +140,8 @@ def main() -> None:
         say(f"ended {session.live.state!r}: {trace.num_work():,} kernels, {lost:,} noted as lost")
     if told.is_file():
         say(f"the replayer {told.read_text()}")
+    if shot := os.environ.get("SHOT"):
+        window.grab().save(shot)
     timer.stop()
     session.close()
     asker.close(20_000)

@@ -44,10 +44,6 @@ from ui.views.view import Host, Need, State
 _EVENT_TABLES = ("kernels", "memcpys", "memsets", "graphs", "host_calls", "ranges", "os_calls", "counters")
 
 
-def _place(track: Track) -> tuple[str, int]:
-    return track.identity, track.key
-
-
 class Timeline(GapInView):
     """Overview, search bar, tracks, and the panel below."""
 
@@ -184,8 +180,7 @@ class Timeline(GapInView):
             return
         before = scene.trace.index(Tracks)
         scene.trace, scene.selection = trace, self.session.selection
-        # Tracks that trade places as they grow stay where they are until others come.
-        if set(map(_place, trace.index(Tracks).tracks)) != set(map(_place, before.tracks)):
+        if trace.index(Tracks).tracks != before.tracks:
             self._lay_out()
         self._resolve()
         super()._grown()
