@@ -169,6 +169,9 @@ def _with_file(words: list[str], found: Program, given: tuple[int, str] | None, 
         return [*words[:place], *ours, *words[place + len(ours) :]]
     arguments = words[found.at + 1 : found.end]
     end = found.at + 1 + arguments.index("--") if "--" in arguments else found.end
+    if found.name == "eval":
+        # Its options stand before the task that it evaluates.
+        end = found.at + 1
     return [*words[:end], _OPTION, str(path), *words[end:]]
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import inspector
-from inspector.cli import main
+from inspector.cli import main, parser
+from inspector.commands import record
 from inspector.errors import Missing, Usage
 from inspector.trace import header
 from probes.nsys_cli import Nsys, Range
@@ -306,6 +307,22 @@ def test_without_nsys_nothing_begins(
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(Missing):
         Nsys(out, Range(), {})
+
+
+def test_the_window_asks_for_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[list[str]] = []
+    monkeypatch.setattr(record, "open_window", lambda words: given.append(list(words)) or 0)
+    for words in (
+        ["--nsys", "--nsys-from", "2.5", "--nsys-seconds", "3", "--keep-options"],
+        ["--nsys-iterations", "10-12"],
+        [],
+    ):
+        assert main(["record", "--out", str(tmp_path / "a.inflight"), *words, "--", "trtllm-serve", "--nsys"]) == 0
+        program = given.pop()
+        asked, before = parser().parse_args(program), parser().parse_args(["record", *words, "--", "a"])
+        assert asked.words == ["trtllm-serve", "--nsys"]
+        for name in ("nsys", "nsys_from", "nsys_seconds", "nsys_iterations", "keep_options"):
+            assert getattr(asked, name) == getattr(before, name)
 
 
 def test_a_report_is_never_written_over(home: Path, tmp_path: Path) -> None:

@@ -142,6 +142,14 @@ def test_a_benchmark_is_measured_as_it_was(tmp_path: Path, programs: Callable[..
     assert options == {"enable_iter_perf_stats": True}
 
 
+def test_an_evaluation_has_its_options_before_its_task(tmp_path: Path, programs: Callable[..., Path]) -> None:
+    programs()
+    command, options, _ = prepared(tmp_path, "trtllm-eval", "--model", "m", "gsm8k", "--num_samples", "9")
+    path = str(tmp_path / trtllm.FILE)
+    assert command == ["trtllm-eval", "--extra_llm_api_options", path, "--model", "m", "gsm8k", "--num_samples", "9"]
+    assert options == {"enable_iter_perf_stats": True}
+
+
 @pytest.mark.parametrize(
     "line",
     [
