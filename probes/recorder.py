@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import sys
 import time
@@ -111,6 +112,9 @@ def _command(plan: Plan, recording: Recording, environment: Mapping[str, str], n
     if prepared.told:
         recording.tell_probe("TensorRT-LLM options", prepared.added or {"absent": prepared.told[0]})
     if nsys is not None:
+        if shutil.which(command[0], path=environment.get("PATH")) is None:
+            # nsys would only say so in its own words, and end.
+            raise Missing(f"cannot run {command[0]}", "there is no such program", "check the command after --")
         command = nsys.command(command)
         told.append(f"under Nsight Systems: the kernel tap is off, {UNDER_NSYS}")
     for line in told:

@@ -325,6 +325,16 @@ def test_the_window_asks_for_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
             assert getattr(asked, name) == getattr(before, name)
 
 
+def test_a_program_that_is_not_there_is_told_without_nsys(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "a.inflight"
+    assert main(["record", "--headless", "--nsys", "--out", str(out), "--", "no-such-program"]) == 4
+    assert "cannot run no-such-program" in capsys.readouterr().err
+    assert not out.exists()
+    assert calls(home) == []
+
+
 def test_a_report_is_never_written_over(home: Path, tmp_path: Path) -> None:
     (tmp_path / "a.nsys-rep").touch()
     with pytest.raises(Usage, match="is there already"):

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -316,6 +317,30 @@ def test_what_stands_in_a_file_stands_in_the_merged_one(user: dict[str, Any], pa
 @settings(max_examples=100, deadline=None)
 def test_what_is_written_reads_the_same(user: dict[str, Any]) -> None:
     assert yaml.safe_load(extra_options.text_of(user)) == user
+
+
+PROGRAMS = st.sampled_from(["trtllm-serve", "trtllm-bench", "trtllm-eval", "python3", "mpirun", "env"])
+ARGUMENTS = st.sampled_from(["m", "--", ":", "--port", "9", "throughput", "serve", "disaggregated", "--set", "a=1"])
+OF_PYTHON = st.sampled_from(["-m", "-c", "-u", "-x", "tensorrt_llm.commands.serve", "--backend"])
+WORDS = PROGRAMS | ARGUMENTS | OF_PYTHON
+
+
+@given(st.lists(WORDS, max_size=9))
+@settings(max_examples=300, deadline=None)
+def test_any_command_line_is_kept_word_for_word_but_for_one_option(words: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        found = trtllm.prepare(words, Path(folder), {"PATH": ""})
+        path = Path(folder) / trtllm.FILE
+        assert path.exists() == bool(found.added)
+        if not found.added:
+            assert found.command == words
+            return
+    at = found.command.index(str(path))
+    assert found.command[at - 1] == "--extra_llm_api_options"
+    assert found.command[: at - 1] + found.command[at + 1 :] == words
+    program = command_lines.program(words)
+    assert program is not None
+    assert program.at < at - 1 <= program.end
 
 
 def test_open_mpi_is_told_what_to_hand_on(tmp_path: Path, programs: Callable[..., Path]) -> None:
