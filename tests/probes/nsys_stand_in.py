@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -43,6 +44,8 @@ def main() -> int:
     if not session.exists():
         return said(f"Session {session.name} does not exist.", 1)
     if word == "start":
+        if "hang" in FAULTS:
+            signal.pause()
         if "start" in FAULTS:
             return said("Unable to start the collection.", 1)
         if collecting.exists():

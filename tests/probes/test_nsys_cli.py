@@ -276,6 +276,20 @@ def test_a_program_that_cannot_be_run_is_told(home: Path, tmp_path: Path) -> Non
     assert "nsys start failed" in nsys.failed
 
 
+def test_a_command_that_hangs_is_ended(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NSYS_FAULTS", "hang")
+    (home / f"inflight-{os.getpid()}").touch()
+    nsys = Nsys(tmp_path / "a.inflight", Range(), os.environ)
+    nsys.tick(0.0, -1)
+    nsys.tick(600.0, -1)
+    assert (nsys.is_busy, nsys.failed) == (True, "")
+    nsys.tick(600.1, -1)
+    assert (nsys.is_busy, nsys.failed) == (False, "nsys start has not ended in 600 s")
+    nsys.tick(601.0, -1)
+    nsys.close()
+    assert calls(home)[-1] == "shutdown"
+
+
 def test_nothing_begins_after_the_end(home: Path, tmp_path: Path) -> None:
     nsys = Nsys(tmp_path / "a.inflight", Range(), os.environ)
     nsys.end()
