@@ -1,8 +1,10 @@
 """Following a run live: `python tests/benchmarks/bench_follow.py [RATE] [SECONDS] [COMMAND...]`.
 
-A recorder takes RATE kernels a second from a replayer (or what COMMAND tells; `demo`: the built-in engine), the window follows with all its views.
-Says how far the picture is behind the clock, how much of a processor the window takes, how long the GUI thread was
-stuck at most, how the memory grew, and what was lost.
+A recorder takes RATE kernels a second from a replayer (or what COMMAND tells; `demo`: the built-in engine), the window
+follows with all its views. Says how far the picture is behind the clock, how much of a processor the window takes, how
+long the GUI thread was stuck at most, how the memory grew, and what was lost. Other work on the machine makes any
+thread wait: beside it stands how long a process that only sleeps was kept waiting, and the processor time that the GUI
+thread itself took between two ticks. SHOT=FILE saves a picture of the window.
 """
 
 from __future__ import annotations
@@ -20,6 +22,16 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 _TICK_MS = 5
 _QUIET_S = 3.0
+_SLEEPER = """
+import select, sys, time
+found, last = [], time.perf_counter()
+while not select.select([sys.stdin], [], [], 0.005)[0]:
+    now = time.perf_counter()
+    found.append((now - last) * 1e3)
+    last = now
+found.sort()
+print(f"p99 {found[len(found) * 99 // 100]:.0f} ms, most {found[-1]:.0f} ms")
+"""
 
 
 def say(text: str) -> None:
@@ -28,10 +40,10 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def resident_mb() -> float:
-    """Resident memory of this process that is its own, and all of it, in MB."""
+def resident_mb(kind: str = "VmRSS") -> float:
+    """Resident memory of this process, MB: all of it, or that of files ("RssFile"), which the system may take back."""
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(f"{kind}:"):
             return int(line.split()[1]) / 1000
     return 0.0
 
@@ -53,6 +65,7 @@ def main() -> None:
     window = build(app, asker)
     window.resize(1600, 900)
     window.show()
+    window.load_views()
     for _ in range(200):
         app.processEvents()
         time.sleep(0.005)
@@ -72,8 +85,9 @@ def main() -> None:
     lags: list[float] = []
     drawn: list[float] = []
     gaps: list[float] = []
+    worked: list[float] = []
     generations = 0
-    last = [time.perf_counter()]
+    last = [time.perf_counter(), time.thread_time()]
 
     def grown() -> None:
         nonlocal generations
@@ -85,7 +99,9 @@ def main() -> None:
     def tick() -> None:
         now = time.perf_counter()
         gaps.append((now - last[0]) * 1e3)
-        last[0] = now
+        work = time.thread_time()
+        worked.append((work - last[1]) * 1e3)
+        last[:] = now, work
         view = window.views.get("timeline")
         pictures = view.canvas.scene.pictures if view is not None else ()
         trace = session.trace
@@ -99,6 +115,7 @@ def main() -> None:
     timer.start(_TICK_MS)
     begin, cpu = time.perf_counter(), time.process_time()
     base = resident_mb()
+    sleeper: subprocess.Popen[bytes] | None = None
     at_rest: tuple[float, float] | None = None
     next_said = 10.0
     while time.perf_counter() - begin < seconds:
@@ -107,12 +124,16 @@ def main() -> None:
         now = time.perf_counter() - begin
         if now >= next_said:
             next_said += 10
-            rows = 0 if session.trace is None else session.trace.num_work()
+            tables = session.trace.tables if session.trace is not None else {}
+            rows = sum(len(table) for table in tables.values())
             lag = np.median(lags[-50:]) if lags else 0.0
-            say(f"{now:5.0f} s {rows:12,} rows, {resident_mb() - base:6.0f} MB more, lag {lag:.0f} ms")
+            more, files = resident_mb() - base, resident_mb("RssFile")
+            say(f"{now:5.0f} s {rows:12,} rows, {more:6.0f} MB more, {files:.0f} MB in files, lag {lag:.0f} ms")
         if at_rest is None and now > _QUIET_S:
             at_rest = now, time.process_time()
             gaps.clear()
+            worked.clear()
+            sleeper = subprocess.Popen([sys.executable, "-c", _SLEEPER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             lags.clear()
             drawn.clear()
     took = time.perf_counter() - begin
@@ -126,6 +147,9 @@ def main() -> None:
             low, high = np.percentile(values, [50, 99])
             say(f"{name}: p50 {low:.0f} ms, p99 {high:.0f} ms, most {max(values):.0f} ms")
     say(f"GUI thread stuck: p99 {np.percentile(gaps, 99):.0f} ms, most {max(gaps):.0f} ms")
+    say(f"its own work at a time: p99 {np.percentile(worked, 99):.0f} ms, most {max(worked):.0f} ms")
+    if sleeper is not None:
+        say(f"a sleeper was kept waiting: {sleeper.communicate(b'end')[0].decode()}")
     say(f"memory: {resident_mb() - base:.0f} MB more than at the start, at most {_most_mb():.0f} MB in all")
     while session.live.is_on:
         app.processEvents()
