@@ -43,8 +43,12 @@ class Prompt:
         return [("system", SYSTEM_PROMPTS[self.group]), ("user", self.user)]
 
 
-def prompts(group: str, seed: int) -> Iterator[Prompt]:
-    """Prompts of `group` without end, none of which was in the training text. Raises KeyError for no such group."""
+def prompts(group: str, seed: int, unseen: bool = False) -> Iterator[Prompt]:
+    """Prompts of `group` without end, of the kinds that the models were trained for; `unseen`: of those kept out.
+
+    The target answers what it was trained for, and much less reliably what it was not: it is a very small model.
+    Raises KeyError for no such group.
+    """
     make, random = TASKS[group], Random(f"{group} {seed}")
     while True:
-        yield Prompt(group, make(random, True)[0])
+        yield Prompt(group, make(random, unseen)[0])
