@@ -29,7 +29,7 @@ class Prompts:
     """Prompts without end: the system prompt of a group, for long ones the earlier turns of a conversation, a request.
 
     `mix` are shares of groups (faq, prose, copy), `prompt_tokens` shares of least lengths (as text). Long prompts of a
-    group continue one of a few conversations, so that they begin alike. Nothing in them was in the training text.
+    group continue one of a few conversations, so that they begin alike. They are of the kinds that the target was trained for, and answers well.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Prompts:
         group = _pick(self._choices, self._mix)
         least = int(_pick(self._choices, self._lengths))
         history = self._choices.randrange(_HISTORIES)
-        asked = [USER, *self._tokenizer.encode(TASKS[group](self._asking[group], True)[0]), ASSISTANT]
+        asked = [USER, *self._tokenizer.encode(TASKS[group](self._asking[group], False)[0]), ASSISTANT]
         ids = list(self._system[group])
         turn = 0
         while len(ids) + len(asked) < least:
@@ -62,7 +62,7 @@ class Prompts:
             (group, history), (Random(f"history {group} {history} {self._seed}"), [])
         )
         while number >= len(turns):
-            asked, answered = TASKS[group](random, True)
+            asked, answered = TASKS[group](random, False)
             turns.append(self._tokenizer.chat([("user", asked), ("assistant", answered)], answer=False))
         return turns[number]
 
