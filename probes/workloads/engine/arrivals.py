@@ -29,7 +29,8 @@ class Prompts:
     """Prompts without end: the system prompt of a group, for long ones the earlier turns of a conversation, a request.
 
     `mix` are shares of groups (faq, prose, copy), `prompt_tokens` shares of least lengths (as text). Long prompts of a
-    group continue one of a few conversations, so that they begin alike. They are of the kinds that the target was trained for, and answers well.
+    group continue one of a few conversations, so that they begin alike. They are of the kinds that the target was
+    trained for, and answers well.
     """
 
     def __init__(
