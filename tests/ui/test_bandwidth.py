@@ -11,7 +11,11 @@ from pytestqt.qtbot import QtBot
 
 from inspector.analysis.bandwidth import Bandwidths
 from inspector.readers import open_trace
+from inspector.trace.builder import Builder
+from inspector.trace.save import save
+from inspector.trace.schema import SCHEMAS
 from inspector.trace.selection import Window
+from inspector.trace.trace import TraceInfo
 from tests.ui.user import User
 from ui.views.bandwidth import MemoryBandwidth
 
@@ -74,3 +78,21 @@ def test_a_trace_without_counters_says_how_to_get_them(user: User, sample_traces
     user.open(sample_traces / "decode_kineto.json.gz")
     user.window.show_view("bandwidth")
     assert "no device counters" in user.window.views["bandwidth"].message.text
+
+
+def test_a_run_without_dram_counters_says_how_to_get_them(user: User, tmp_path: Path) -> None:
+    builder = Builder()
+    process = builder.process(1, "engine")
+    stream = builder.stream(process, builder.device(0, "CPU stage 0 (no GPU)"), 0)
+    builder.add("kernels", start=[0, 50], end=[40, 90], stream=stream, name=-1, correlation=0)
+    builder.add("counters", time=[0, 50], series=builder.series("memory", "bytes", process=process), value=[1.0, 2.0])
+    unknown = {c.name: -1 for c in SCHEMAS["iterations"].columns if c.dtype == "int32" and not c.optional}
+    builder.add("iterations", start=0, end=90, **{**unknown, "process": process}, iteration=0)
+    save(builder.build(TraceInfo(("x",), "recording")), tmp_path / "x.inflight")
+    user.open(tmp_path / "x.inflight")
+    user.window.show_view("bandwidth")
+    view = user.window.views["bandwidth"]
+    assert isinstance(view, MemoryBandwidth)
+    view.grab()
+    assert user.sees("--gpu-metrics-devices")
+    assert view.strips.places() == []

@@ -73,9 +73,9 @@ class Strips(QWidget):
         if picture is None:
             return []
         rows: list[Strip | None] = [*picture.strips]
-        if len(picture.bars.start):
-            rows.insert(1 if picture.bandwidth else 0, None)
-        weights = [_TALL if strip is picture.strips[0] else _LOW for strip in rows] if rows else []
+        if picture.bandwidth and len(picture.bars.start):
+            rows.insert(1, None)
+        weights = [_LOW if at else _TALL for at in range(len(rows))]
         top, gap = float(px(24)), px(8)
         room = max(self.height() - top - gap * len(rows), px(16) * len(rows))
         places = []

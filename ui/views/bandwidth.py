@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout
 
 from inspector import units
 from inspector.picture.bandwidth import BandwidthPicture, bandwidth_picture
@@ -19,6 +19,11 @@ from ui.questions import Question
 from ui.views.view import Host, Need, View
 from ui.widgets.elided import Elided
 from ui.widgets.figure import Figure
+
+_HOW = (
+    "No HBM bandwidth of this device was recorded. Nsight Systems measures it with --gpu-metrics-devices=all; inflight "
+    "record does on Hopper and later (NVML)."
+)
 
 
 class MemoryBandwidth(View):
@@ -37,6 +42,9 @@ class MemoryBandwidth(View):
         self.parts = Figure(host.theme, "Read and write")
         self.peak = Figure(host.theme, "Peak")
         self.scope = Elided(host.theme)
+        self.nothing = QLabel(_HOW)
+        self.nothing.setWordWrap(True)
+        self.nothing.setObjectName("muted")
         self.strips = Strips(host.theme)
         self.strips.looked.connect(lambda window, remember: self.session.look(window, remember))
         self.strips.ranged.connect(self._ranged)
@@ -56,9 +64,10 @@ class MemoryBandwidth(View):
         self.scope.set_text(*self.session.scope())
         self.strips.show_picture(answer, self.session.selection.window)
         found = answer.bandwidth
+        self.nothing.setVisible(found is None)
+        self.strips.setVisible(bool(answer.strips))
         if found is None:
-            why = "no DRAM counters: record with nsys --gpu-metrics-devices, or on Hopper with inflight record"
-            self.used.say("–", why, "")
+            self.used.say("–", "no DRAM counters", "")
             self.parts.say("–", "", "")
             self.peak.say("–", "", "")
             return
@@ -124,6 +133,9 @@ class MemoryBandwidth(View):
         layout.setContentsMargins(0, 0, 0, px(4))
         layout.setSpacing(px(4))
         layout.addLayout(figures)
+        self.nothing.setContentsMargins(px(8), px(8), px(8), px(8))
+        self.nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        layout.addWidget(self.nothing)
         layout.addWidget(self.strips, 1)
 
 
