@@ -216,7 +216,7 @@ def describe(folder: Path) -> str:
         "",
         f"`tokens.json` holds the merges of the tokenizer (recipe {recipe}), the others the models in half precision:",
         "",
-        "    python -m probes.workloads.engine.train all --minutes 32",
+        "    python -m probes.workloads.engine.train tokens|target|draft --minutes N --seed S --out DIR",
         "",
         "from text that the program generates itself (`facts.py`, `faq.py`, `scenes.py`, `prose.py`, `copying.py`), on",
         "one CPU thread with bfloat16 autocast. The exact run again: `train MODEL --seed S --steps N` at the recipe's",
