@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from inspector.trace.selection import Window
+from ui.memory import give_back_early
 from ui.questions import Asker, Failure, Question
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Live(QObject):
     def start(self, following: Following) -> None:
         """Follow that recording, and no other any more."""
         self.stop()
+        give_back_early()
         self._following, self.state, self.follows_end = following, "live", True
         self._timer.start()
         self.changed.emit()
