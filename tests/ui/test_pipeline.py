@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from tests.engine_traces import Setup, engine_trace
 from tests.picture.test_pipeline import ranks
 from tests.ui.user import User
 from ui.export import write_png, write_svg
-from ui.views.pipeline import PipelineView, notes
+from ui.views.pipeline import PipelineView, against, notes
 from ui.views.view import State
 
 
@@ -55,7 +56,8 @@ def test_it_says_the_share_of_bubbles_and_what_it_should_be(user: User, engine: 
     assert f"{100 * figures.unequal:.1f} %" in view.against.full
     causes = [IDLE[cause] for cause in np.flatnonzero(figures.idle_ns.sum(axis=0))]
     assert all(cause in view.legend.accessibleDescription() for cause in causes)
-    assert f"no processor {100 * figures.contention:.1f} % of busy" in view.legend.accessibleDescription()
+    lost = f"of the busy time, {100 * figures.contention:.1f} % without a processor"
+    assert lost in view.legend.accessibleDescription()
     assert view.canvas.accessibleDescription().startswith("stage 0 busy")
 
 
@@ -67,6 +69,30 @@ def test_figures_are_those_of_what_is_in_view(user: User, engine: Trace) -> None
     assert user.sees(f"Bubbles {100 * figures.bubble:.1f} %")
     assert view.canvas._answer is not None
     assert view.canvas._answer.window == window
+
+
+def test_the_picture_is_as_wide_as_the_canvas_whoever_was_there_first(user: User, engine: Trace) -> None:
+    user.window.show_view("pipeline")
+    user.session.set_trace(engine)
+    QApplication.processEvents()
+    view = user.window.views["pipeline"]
+    assert isinstance(view, PipelineView)
+    for _ in range(2):
+        assert view._asked is not None
+        assert view._asked.args[2] == view.canvas.columns()
+        assert view.canvas._x(user.session.window.end) == pytest.approx(view.canvas.width(), abs=1)
+        user.window.resize(1000, 700)
+        QApplication.processEvents()
+
+
+def test_a_span_in_which_nothing_ran_has_no_share(user: User, engine: Trace) -> None:
+    view = open_pipeline(user, engine)
+    user.session.look(Window(0, max(int(engine["stage_work"]["start"].min()) - 1, 1)))
+    assert view.canvas._answer is not None
+    assert view.canvas._answer.figures.active_ns == 0
+    assert user.sees("Nothing in view")
+    assert view.against.full == "no stage worked in what is in view"
+    assert not view.legend.accessibleDescription()
 
 
 def test_what_stands_under_the_pointer_is_told(user: User, engine: Trace) -> None:
@@ -149,9 +175,11 @@ def test_devices_for_stages_and_the_alignment_error_are_said(user: User) -> None
     assert "Devices stand for stages" in said
     assert "leaves collectives 40.0 µs" in said
     assert said == view.notes.text()
-    assert "measured" in view.against.full
-    assert "micro-batches are not known" in view.against.full
-    assert user.sees("Idle ")
+    # These devices only wait for each other.
+    assert view.against.full == "no stage worked in what is in view"
+    worked = replace(view._answer.picture.figures, active_ns=2_000)
+    said = against(worked, "measured")[0]
+    assert said == "measured, of 2.00 µs in which iterations ran; micro-batches are not known"
 
 
 def test_numbers_and_pictures_can_be_had(user: User, engine: Trace, tmp_path: Path) -> None:

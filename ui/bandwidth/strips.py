@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF, QWheelEvent
+from PySide6.QtGui import (
+    QColor,
+    QFontMetricsF,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPolygonF,
+    QResizeEvent,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from inspector import units
@@ -29,6 +39,7 @@ class Strips(QWidget):
     outside of iterations), `iteration(number)` when a bar was clicked."""
 
     looked = Signal(object, bool)
+    resized = Signal()
     ranged = Signal(object)
     iteration = Signal(int)
 
@@ -43,6 +54,11 @@ class Strips(QWidget):
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Memory bandwidth over time")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Other columns."""
+        super().resizeEvent(event)
+        self.resized.emit()
 
     @property
     def left(self) -> int:

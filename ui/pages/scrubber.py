@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QStyle, QWidget
 
 from inspector.picture.labels import moment as moment_text
@@ -26,6 +26,7 @@ class Scrubber(QWidget):
     `play_changed(bool)`."""
 
     sought = Signal(int)
+    resized = Signal()
     stepped = Signal(int, bool)
     play_changed = Signal(bool)
 
@@ -55,6 +56,11 @@ class Scrubber(QWidget):
     def playing(self) -> bool:
         """Whether time goes on by itself."""
         return self._timer.isActive()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Other columns."""
+        super().resizeEvent(event)
+        self.resized.emit()
 
     def columns(self) -> int:
         """How many columns an answer should have."""

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QBrush, QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QWidget
 
 from inspector import units
@@ -39,6 +49,7 @@ class PipelineCanvas(QWidget):
     """
 
     looked = Signal(object, bool)
+    resized = Signal()
     picked = Signal(object)
     entered = Signal(object)
     stepped = Signal(int)
@@ -66,6 +77,11 @@ class PipelineCanvas(QWidget):
     def columns(self) -> int:
         """How many columns an answer should have."""
         return max(round((self.width() - self._left) * self.devicePixelRatioF()), 16)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Other columns."""
+        super().resizeEvent(event)
+        self.resized.emit()
 
     def show_picture(self, answer: PipelinePicture) -> None:
         """Paint that."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from inspector.picture.palette import HUES, INKS, Ink, Pattern, ink
@@ -33,6 +33,7 @@ def group_ink(group: Group, at: int) -> Ink:
 class Chart(QWidget):
     """A chart of a SpeculationPicture; subclasses paint into `area` and tell what is at a point."""
 
+    resized = Signal()
     title = ""
     basis = ""
 
@@ -49,6 +50,11 @@ class Chart(QWidget):
         self.picture = picture
         self.setAccessibleDescription(self.words())
         self.update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Other stretches of time fit."""
+        super().resizeEvent(event)
+        self.resized.emit()
 
     def words(self) -> str:
         """What the chart says, for who cannot see it."""

@@ -49,6 +49,8 @@ class MemoryBandwidth(View):
         self.strips.looked.connect(lambda window, remember: self.session.look(window, remember))
         self.strips.ranged.connect(self._ranged)
         self.strips.iteration.connect(lambda number: self.session.select(self.session.selection.but(iteration=number)))
+        # The strips have their width later than the view.
+        self.strips.resized.connect(self.refresh)
         self._lay_out()
 
     def question(self, trace: Trace, selection: Selection, window: Window) -> Question | None:
@@ -100,10 +102,6 @@ class MemoryBandwidth(View):
                     for at in inside
                 ]
         return Rows(("strip", "counter", "time ns", "value", "unit"), rows)
-
-    def resizeEvent(self, event: object) -> None:
-        """Another width asks for other columns."""
-        self.refresh()
 
     def retheme(self) -> None:
         """Type sizes anew."""

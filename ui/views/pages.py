@@ -144,6 +144,9 @@ class KvPages(View):
         """The side takes its share."""
         super().resizeEvent(event)
         self._side.setFixedWidth(self._side_width())
+
+    def _scrubber_resized(self) -> None:
+        """The curve has other columns; the scrubber has its width later than the view."""
         trace = self.session.trace
         if trace is not None and self.isVisible():
             self._ask_curve(trace, self.session.window)
@@ -168,6 +171,7 @@ class KvPages(View):
         self.play.toggled.connect(self.scrubber.play)
         self.scrubber.play_changed.connect(self._played)
         self.scrubber.sought.connect(self.seek)
+        self.scrubber.resized.connect(self._scrubber_resized)
         self.scrubber.stepped.connect(self._step)
         self.newest.clicked.connect(self.follow)
         self.map.picked.connect(self._picked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from PySide6.QtCore import Qt
@@ -68,6 +68,8 @@ class PipelineView(View):
         self.closer.setToolTip("Look at the iteration that is selected, else at the one in the middle (double click)")
         self.closer.clicked.connect(self.show_iteration)
         self.canvas.looked.connect(self.session.look)
+        # The canvas has its width later than the view.
+        self.canvas.resized.connect(self.refresh)
         self.canvas.picked.connect(self._picked)
         self.canvas.entered.connect(self._entered)
         self.canvas.stepped.connect(self._step)
@@ -87,7 +89,7 @@ class PipelineView(View):
         self.legend.set_entries(legend(picture))
         self._pages.setCurrentIndex(0 if picture.num_stages > 1 else 1)
         what = "Bubbles" if picture.source == "stage records" else "Idle"
-        self.bubble.setText(f"{what} {100 * figures.bubble:.1f} %")
+        self.bubble.setText(f"{what} {100 * figures.bubble:.1f} %" if figures.active_ns else "Nothing in view")
         trace = self.session.trace
         self.against.set_text(*against(figures, trace.info.basis if trace is not None else "measured"))
         self.against.setToolTip(self.against.full)
@@ -131,11 +133,6 @@ class PipelineView(View):
     def take_focus(self) -> None:
         """To the picture."""
         self.canvas.setFocus(Qt.FocusReason.OtherFocusReason)
-
-    def resizeEvent(self, event: Any) -> None:
-        """Other columns."""
-        super().resizeEvent(event)
-        self.refresh()
 
     def retheme(self) -> None:
         """Type sizes anew."""
@@ -219,6 +216,8 @@ class PipelineView(View):
 
 def against(figures: PipelineFigures, basis: str) -> tuple[str, ...]:
     """What the share of bubbles rests on and is to be compared with, from long to short."""
+    if not figures.active_ns:
+        return ("no stage worked in what is in view",)
     if not math.isfinite(figures.ideal):
         span = units.time(figures.active_ns)
         return (f"{basis}, of {span} in which iterations ran; micro-batches are not known",)
@@ -240,12 +239,15 @@ def legend(picture: PipelinePicture) -> list[Entry]:
     idle = figures.idle_ns.sum(axis=0)
     busy = HUES if picture.pieces is not None and picture.source == "stage records" else (INKS[ink("busy")],)
     label = "micro-batches (hues in turn)" if len(busy) > 1 else "busy"
+    if not area:
+        return []
     entries: list[Entry] = [(f"{label} {units.share(int(figures.busy_ns.sum()), area)}", busy)]
     for cause in np.argsort(-idle, kind="stable").tolist():
         if idle[cause]:
             entries.append((f"{IDLE[cause]} {units.share(int(idle[cause]), area)}", (INKS[IDLE_INKS[cause]],)))
     if math.isfinite(figures.contention):
-        entries.append((f"no processor {100 * figures.contention:.1f} % of busy", (INKS[ink("no processor")],)))
+        lost = f"of the busy time, {100 * figures.contention:.1f} % without a processor"
+        entries.append((lost, (INKS[ink("no processor")],)))
     return entries
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
 
 from inspector.picture.speculation import SpeculationPicture, speculation
@@ -59,6 +58,8 @@ class Speculation(View):
         self.table.sort_asked.connect(self._sorted)
         self.table.current_changed.connect(self._current)
         self.table.clicked.connect(lambda index: self._current(index.row()))
+        # The chart has its width later than the view.
+        self.over_time.resized.connect(self.refresh)
         self._lay_out()
 
     @property
@@ -113,11 +114,6 @@ class Speculation(View):
         for chart in self.charts:
             chart.update()
         self.update()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Another width asks for other stretches of time."""
-        super().resizeEvent(event)
-        self.refresh()
 
     def take_focus(self) -> None:
         """To the table."""
