@@ -134,9 +134,12 @@ class Live(QObject):
 
 def _poll(following: Following) -> Trace | None:
     from inspector.picture.tracks import Tracks
+    from inspector.trace.work import Work
 
     trace = following.poll()
     if trace is not None:
         # The GUI thread needs it at once.
         trace.index(Tracks)
+        if following.state != "recording":
+            trace.index(Work)
     return trace

@@ -14,8 +14,8 @@ _ARENAS = 2
 def give_back_early() -> None:
     """From now on. A run is worked out again and again in growing arrays, which would leave ever larger holes.
 
-    Large pieces are mapped each on its own then, whatever was freed before, which costs page faults. Elsewhere than with
-    glibc nothing is done.
+    Large pieces are then mapped each on its own, whatever was freed before, which costs page faults. Without glibc
+    nothing is done.
     """
     if sys.platform != "linux":
         return
