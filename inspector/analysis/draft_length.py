@@ -4,6 +4,10 @@ Tokens of a pass with K drafts: 1 + the sum over i = 1..K of the chance that pos
 of measured conditional acceptances, so that passes which drafted less do not bias it. Beyond the longest draft that was
 seen the last conditional acceptance is taken to go on. A pass costs the target's time for K + 1 tokens of each
 request, K draft passes, and the rest of the iteration; the speedup is against the same batch without drafts.
+
+A run with one draft length and a full batch has passes of one size, which do not tell what fewer tokens would have
+cost. So the speedup is a range, over all costs that the passes allow, and a best length is named only where it is one
+for all of them whether to draft, and never one beyond what was drafted.
 """
 
 from __future__ import annotations
@@ -36,7 +40,8 @@ BEYOND = 4
 @dataclass(frozen=True)
 class DraftCost:
     """Measured over `count` iterations that only generated, ns: the `target`'s pass by its tokens, one `draft` pass
-    (per drafted position), and the `rest` of an iteration. `batch` is the mean number of requests in them.
+    (per drafted position), and the `rest` of an iteration. `batch` is the mean number of requests in them. `bounds`
+    are the target's costs with the least and the most for a token that the passes allow.
     """
 
     target: PassCost
@@ -44,10 +49,17 @@ class DraftCost:
     rest: float
     batch: float
     count: int
+    bounds: tuple[PassCost, PassCost]
 
-    def cost(self, length: int) -> float:
-        """An iteration with drafts of that length, ns."""
-        return self.target.at(self.batch * (length + 1)) + length * self.draft + self.rest
+    def cost(self, length: int, target: PassCost | None = None) -> float:
+        """An iteration with drafts of that length, ns; with another cost of the target than the likeliest."""
+        return (target or self.target).at(self.batch * (length + 1)) + length * self.draft + self.rest
+
+    def speedups(self, tokens: npt.NDArray[np.float64], target: PassCost) -> npt.NDArray[np.float64]:
+        """Of drafts of 0..n tokens, where a pass brings `tokens`, against none."""
+        costs = np.array([self.cost(length, target) for length in range(len(tokens))])
+        speedups: npt.NDArray[np.float64] = tokens * costs[0] / costs
+        return speedups
 
 
 @dataclass(frozen=True)
@@ -59,14 +71,24 @@ class NoCost:
 
 @dataclass(frozen=True)
 class Estimate:
-    """For drafts of 0..n tokens: `tokens` of a pass, `speedup` (NaN without a cost), up to `seen` from what was
-    measured, beyond it extrapolated. `best` is the length with the highest speedup, -1 without a cost.
+    """For drafts of 0..n tokens: `tokens` of a pass, `speedup` and its range `low`..`high` (NaN without a cost), up to
+    `seen` from what was measured, beyond it extrapolated. `best` is the length with the highest speedup of those that
+    were drafted, -1 where it is not known; `among` are the shortest and the longest that may be best. Where drafts may
+    pay or not (`among` holds 0 and others) `best` is not known either.
     """
 
     tokens: npt.NDArray[np.float64]
     speedup: npt.NDArray[np.float64]
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
     seen: int
     best: int
+    among: tuple[int, int]
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether there is a cost, and yet it cannot be told whether drafts pay."""
+        return self.best < 0 <= self.among[0]
 
 
 def draft_cost(trace: Trace, window: Window | None = None) -> DraftCost | NoCost:
@@ -90,12 +112,14 @@ def draft_cost(trace: Trace, window: Window | None = None) -> DraftCost | NoCost
     if target is None or not drafted:
         return NoCost("nothing was drafted in the iterations that were measured")
     rest = (table["end"] - table["start"])[rows] - targets[rows] - drafts[rows]
+    batch = float(table["generation_requests"][rows].mean())
     return DraftCost(
         target,
         int(drafts[rows].sum()) / drafted,
         max(float(rest.mean()), 0.0),
-        float(table["generation_requests"][rows].mean()),
+        batch,
         len(rows),
+        PassCost.bounds(table["tokens"][rows], targets[rows], batch * int(longest.max())),
     )
 
 
@@ -108,10 +132,13 @@ def estimate(counted: Counts, cost: DraftCost | NoCost) -> Estimate:
         chances = np.r_[chances, chances[-1] * last ** np.arange(1, BEYOND + 1)]
     tokens = 1 + np.r_[0.0, np.cumsum(chances)]
     if isinstance(cost, NoCost):
-        return Estimate(tokens, np.full(len(tokens), np.nan), seen, -1)
-    costs = np.array([cost.cost(length) for length in range(len(tokens))])
-    speedup = tokens * costs[0] / costs
-    return Estimate(tokens, speedup, seen, int(np.argmax(speedup)))
+        unknown = np.full(len(tokens), np.nan)
+        return Estimate(tokens, unknown, unknown, unknown, seen, -1, (-1, -1))
+    found = np.array([cost.speedups(tokens, target) for target in (cost.target, *cost.bounds)])
+    bests = np.argmax(found[:, : seen + 1], axis=1)
+    among = int(bests.min()), int(bests.max())
+    best = int(bests[0]) if among[0] or not among[1] else -1
+    return Estimate(tokens, found[0], found.min(axis=0), found.max(axis=0), seen, best, among)
 
 
 def chain(found: Positions) -> npt.NDArray[np.float64]:

@@ -153,19 +153,63 @@ def test_the_cost_of_passes_is_found_again() -> None:
     assert cost.cost(3) - cost.cost(2) == pytest.approx(cost.draft + cost.target.per_token * cost.batch)
 
 
+def known(draft: float, rest: float) -> DraftCost:
+    target = PassCost(100.0, 0.0, 8)
+    return DraftCost(target, draft, rest, 1.0, 8, (target, target))
+
+
+def measured(tokens: list[int], length: list[int]) -> DraftCost:
+    """8 requests, up to 4 drafts each, so that passes of 8 to 40 tokens matter."""
+    x, y = np.array(tokens), np.array(length)
+    target = PassCost.fit(x, y)
+    assert target is not None
+    return DraftCost(target, 100.0, 100.0, 8.0, len(x), PassCost.bounds(x, y, 32.0))
+
+
+def test_passes_of_one_size_do_not_tell_which_length_is_best() -> None:
+    counted = counts(passes(drafts_trace([(0, 4, a) for a in (4, 4, 3, 2, 1, 0, 4, 2)])))
+    noise = np.random.default_rng(1).normal(0, 1000, 200).astype(int)
+    for ends in ((12_000, 15_000), (15_000, 12_000)):
+        # A full batch but for two passes at the end, which happened to be slower or faster.
+        length = [*(13_000 + noise).tolist(), *ends]
+        found = estimate(counted, measured([40] * 200 + [39, 38], length))
+        assert found.doubtful
+        assert found.best == -1
+        assert found.among == (0, 4)
+        assert (found.low <= found.speedup + 1e-9).all()
+        assert (found.speedup <= found.high + 1e-9).all()
+    # Other draft lengths while it ran: more tokens cost nothing more, or all that there is.
+    tokens = [8, 16, 24, 32, 40] * 40
+    cheap = estimate(counted, measured(tokens, (13_000 + noise).tolist()))
+    assert (cheap.best, cheap.among) == (4, (4, 4))
+    assert cheap.low[4] <= cheap.speedup[4] <= cheap.high[4]
+    assert cheap.high[4] < 1.2 * cheap.low[4]
+    dear = estimate(counted, measured(tokens, (400 * np.array(tokens) + noise).tolist()))
+    assert dear.best == 0
+    assert not dear.doubtful
+
+
+def test_a_length_that_was_not_drafted_is_never_the_best() -> None:
+    counted = counts(passes(drafts_trace([(0, 2, 2), (0, 2, 2), (0, 2, 2)])))
+    found = estimate(counted, known(1.0, 0.0))
+    assert len(found.speedup) > 3
+    assert found.speedup[3] > found.speedup[2]
+    assert found.best == found.seen == 2
+
+
 def test_speedup_is_tokens_over_relative_cost_and_the_best_length_is_marked() -> None:
     drafts = [(0, 4, a) for a in (4, 4, 3, 2, 1, 0, 4, 2)]
     counted = counts(passes(drafts_trace(drafts)))
-    found = estimate(counted, DraftCost(PassCost(100.0, 0.0, 8), 10.0, 20.0, 1.0, 8))
+    found = estimate(counted, known(10.0, 20.0))
     assert found.seen == 4
     for length in range(5):
         mean = sum(min(a, length) for _, _, a in drafts) / len(drafts)
         assert found.tokens[length] == pytest.approx(1 + mean)
         assert found.speedup[length] == pytest.approx((1 + mean) * 120 / (120 + 10 * length))
-    assert found.best == int(np.argmax(found.speedup))
+    assert found.best == int(np.argmax(found.speedup[:5]))
     assert found.speedup[0] == 1
     # A draft that costs as much as the target never pays.
-    assert estimate(counted, DraftCost(PassCost(100.0, 0.0, 8), 100.0, 0.0, 1.0, 8)).best == 0
+    assert estimate(counted, known(100.0, 0.0)).best == 0
     unknown = estimate(counted, NoCost("not measured"))
     assert unknown.best == -1
     assert np.isnan(unknown.speedup).all()

@@ -63,7 +63,7 @@ def test_the_two_rates_are_told_apart_by_name(view: Speculation) -> None:
     said = view.measures.text()
     assert f"Acceptance, all tokens {100 * counted.accepted / counted.drafted:.1f} %" in said
     assert "Acceptance, mean of requests" in said
-    assert f"Tokens per pass {1 + counted.accepted / counted.drafting:.2f}" in said
+    assert f"Tokens per pass {1 + counted.accepted / counted.passes:.2f} 1 + accepted / passes" in said
     assert "measured" in said
     assert "Best draft length" in said
     assert said.endswith("estimated")

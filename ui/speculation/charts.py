@@ -179,7 +179,11 @@ class LengthChart(Chart):
             return f"{text}; speedup unknown: {picture.cost.reason}", f"{text}; speedup unknown", text
         short = f"{self.title} · {self.basis}"
         groups = shown_groups(picture) if picture is not None else ()
-        best = ", ".join(f"{group.name} {group.estimate.best}".strip() for group in groups if group.counts.drafted)
+        drafted = [group for group in groups if group.counts.drafted]
+        if any(group.estimate.doubtful for group in drafted):
+            short = f"{short} range"
+            return f"{short}; which is best {DOUBT}", f"{short}; best cannot be told", short
+        best = ", ".join(f"{group.name} {_among_words(group.estimate)}".strip() for group in drafted)
         return f"{short} from measured acceptance and passes; best {best}", f"{short}; best {best}", short
 
     def words(self) -> str:
@@ -199,7 +203,8 @@ class LengthChart(Chart):
             return
         curves = [self._curve(group.estimate) for group in shown]
         longest = max(len(curve) for curve in curves) - 1
-        top = max(float(np.nanmax(curve)) for curve in curves) * 1.15
+        ranges = [group.estimate.high for group in shown if np.isfinite(group.estimate.high).all()]
+        top = max(float(curve.max()) for curve in (*curves, *ranges)) * 1.15
         unit = "×" if picture.cost is not None and not isinstance(picture.cost, NoCost) else ""
         marks = [(value / top, f"{value:g}{unit}") for value in _round_steps(top)]
         self.scale(painter, area, marks)
@@ -212,10 +217,28 @@ class LengthChart(Chart):
                 QPointF(area.left() + (length + 0.5) * slot, area.bottom() - area.height() * float(value) / top)
                 for length, value in enumerate(curve)
             ]
-            self._line(painter, points, group.estimate, self.color(group, at))
-            self._ring(painter, points, group.estimate)
+            self._range(painter, area, group.estimate, top, self.color(group, at))
+            # Where it cannot be told, one curve out of the range would say more than is known.
+            if not group.estimate.doubtful:
+                self._line(painter, points, group.estimate, self.color(group, at))
+                self._ring(painter, points, group.estimate)
         if not isinstance(picture.cost, NoCost):
             self._best(painter, area, shown)
+
+    def _range(self, painter: QPainter, area: QRectF, found: Estimate, top: float, color: QColor) -> None:
+        """From the least to the highest speedup that the measured passes allow, as far as was drafted."""
+        if not np.isfinite(found.low).all():
+            return
+        slot = area.width() / len(found.tokens)
+        ends = [
+            QPointF(area.left() + (length + 0.5) * slot, area.bottom() - area.height() * float(values[length]) / top)
+            for values, order in ((found.low, range(found.seen + 1)), (found.high, range(found.seen, -1, -1)))
+            for length in order
+        ]
+        color.setAlpha(60)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(color)
+        painter.drawPolygon(QPolygonF(ends))
 
     def _line(self, painter: QPainter, points: list[QPointF], found: Estimate, color: QColor) -> None:
         px = self.theme.px
@@ -269,27 +292,47 @@ class LengthChart(Chart):
             found = group.estimate
             if length < len(found.tokens):
                 text = f"{found.tokens[length]:.2f} tokens per pass"
-                if found.best >= 0:
-                    text += f", {found.speedup[length]:.2f}×"
+                if np.isfinite(found.low[length]):
+                    text += f", {_range_words(found, length)}"
                 lines.append((group.name or "estimated", text + (", extrapolated" if length > found.seen else "")))
         if not isinstance(picture.cost, NoCost):
             lines.append(("cost of a pass", f"{units.time(picture.cost.cost(length))}, estimated"))
         return lines
 
     def _curve(self, found: Estimate) -> npt.NDArray[np.float64]:
-        return found.speedup if found.best >= 0 else found.tokens
+        return found.speedup if np.isfinite(found.speedup).all() else found.tokens
 
 
 _STYLES = (Qt.PenStyle.SolidLine, Qt.PenStyle.DashLine, Qt.PenStyle.DotLine, Qt.PenStyle.DashDotLine)
 
 
+DOUBT = "cannot be told, since the passes hardly differ in tokens: change the draft length while it runs"
+
+
 def best_words(found: Estimate) -> str:
-    """The best length in words."""
+    """The best length in words, of those that were drafted."""
+    if found.doubtful:
+        return "cannot tell"
     if found.best < 0:
         return "not known"
     if not found.best:
         return "best without drafts"
-    return f"best {found.best}, {found.speedup[found.best]:.2f}×"
+    return f"best {_among_words(found)}, {speedup_words(found)}"
+
+
+def speedup_words(found: Estimate) -> str:
+    """The range of the speedup of the best length."""
+    return _range_words(found, found.best)
+
+
+def _among_words(found: Estimate) -> str:
+    low, high = found.among
+    return str(found.best) if low == high else f"{low} to {high}"
+
+
+def _range_words(found: Estimate, length: int) -> str:
+    low, high = f"{found.low[length]:.2f}", f"{found.high[length]:.2f}"
+    return f"{low}×" if low == high else f"{low} to {high}×"
 
 
 def _round_steps(top: float) -> list[float]:

@@ -7,7 +7,7 @@ from math import isfinite
 from inspector import units
 from inspector.analysis.draft_length import NoCost
 from inspector.picture.speculation import Group, SpeculationPicture
-from ui.speculation.charts import best_words
+from ui.speculation.charts import DOUBT, best_words, speedup_words
 from ui.widgets.measures import Measure
 
 _UNKNOWN = "–"
@@ -35,14 +35,13 @@ def measures(picture: SpeculationPicture) -> list[Measure]:
         f"mean of the rates of {had:,} requests that had drafts: every request counts the same",
         ("Mean of requests", f"{100 * mean:.1f} %" if isfinite(mean) else _UNKNOWN),
     )
-    drafting = counted.drafting
-    tokens = 1 + accepted / drafting if drafting else 1.0
+    made, drafting = counted.passes, counted.drafting
     per_pass = Measure(
         "Tokens per pass",
-        f"{tokens:.2f}" if drafting else _UNKNOWN,
-        "1 + accepted",
+        f"{1 + accepted / made:.2f}" if drafting else _UNKNOWN,
+        "1 + accepted / passes",
         "measured",
-        f"1 + {accepted:,} accepted / {drafting:,} passes that checked drafts; {counted.passes:,} passes in all",
+        f"1 + {accepted:,} accepted / {made:,} passes of the target, of which {drafting:,} checked drafts",
     )
     return [pooled, of_requests, per_pass, _given(picture.everything), *_groups(picture), _best(picture)]
 
@@ -64,7 +63,7 @@ def _groups(picture: SpeculationPicture) -> list[Measure]:
     for group in picture.groups:
         counted = group.counts
         rate = units.share(counted.accepted, counted.drafted)
-        tokens = f"{1 + counted.accepted / counted.drafting:.2f} per pass" if counted.drafting else ""
+        tokens = f"{1 + counted.accepted / counted.passes:.2f} per pass" if counted.drafting else ""
         tip = f"{group.name}: {counted.accepted:,} of {counted.drafted:,} draft tokens accepted"
         found.append(Measure(f"Acceptance, {group.name}", rate, tokens, "measured", tip))
     return found
@@ -76,10 +75,13 @@ def _best(picture: SpeculationPicture) -> Measure:
         reason = cost.reason if isinstance(cost, NoCost) else ""
         return Measure("Best draft length", _UNKNOWN, "cost unknown", "", f"not known: {reason}")
     found = picture.everything.estimate
-    value = str(found.best) if found.best else "none"
+    if found.doubtful:
+        return Measure("Best draft length", "cannot tell", "change it as it runs", "", f"{best_words(found)}: {DOUBT}")
+    low, high = found.among
+    value = (str(found.best) if low == high else f"{low} to {high}") if high else "none"
     tip = (
-        f"{best_words(found)} against no drafts at the same batch. Measured over {cost.count:,} iterations: a draft "
+        f"{best_words(found)} against no drafts at the same batch, of lengths that were drafted. Measured over {cost.count:,} iterations: a draft "
         f"pass {units.time(cost.draft)}, the target {units.time(cost.target.at(cost.batch))} for "
         f"{cost.batch:.1f} tokens, {units.time(cost.target.per_token)} more for each, {units.time(cost.rest)} besides"
     )
-    return Measure("Best draft length", value, f"{found.speedup[found.best]:.2f}×", "estimated", tip)
+    return Measure("Best draft length", value, speedup_words(found), "estimated", tip)
