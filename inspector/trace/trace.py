@@ -101,6 +101,8 @@ class Trace:
         self.quality = quality
         self.generation = generation
         self.settled_ns = info.duration_ns if settled_ns is None else settled_ns
+        self.kept_from_ns = 0
+        """Of a run that goes on: device work, calls and ranges that ended before this are in its file only."""
         self._lineage = lineage
         self._tables = {name: tables.get(name) or Table(name) for name in SCHEMAS}
         self._indexes: dict[type, object] = {}

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inspector.analysis.completeness import verdict
 from inspector.readers.recording.follow import Following
 from inspector.trace import header, lock
 from inspector.trace.arrow import StreamWriter
 from inspector.trace.header import Anchor, Header
+from inspector.trace.links import Links
 from inspector.trace.schema import NEVER, SCHEMAS
 from inspector.trace.table import Array
 from inspector.trace.trace import Trace
+from inspector.trace.work import Work
 from tests.readers.recordings import opened
 
 BOOT = 7_000_000_000
@@ -292,3 +295,51 @@ def test_late_rows_are_put_in_their_places() -> None:
         assert after["kernels"]["start"].tolist() == sorted([50 * MS, *before["kernels"]["start"].tolist()])
         assert after["kernels"].revision > before["kernels"].revision
         assert following.num_repairs == 1
+
+
+def test_of_a_long_run_old_work_is_left_to_the_file() -> None:
+    with folder() as made:
+        clock = Clock()
+        following = Following(made.path, clock)
+        start(made, "one", 10)
+        second = 1000 * MS
+        most = 0
+        for begun in range(0, 400, 10):
+            starts: Array = BOOT + np.arange(begun, begun + 10) * second
+            made.rows("one", "kernels", start=starts, end=starts + MS, stream=[0] * 10, correlation=starts)
+            made.rows("one", "host_calls", start=starts - MS, end=starts, thread=[0] * 10, correlation=starts)
+            made.rows("one", "iterations", start=starts - MS, end=starts + MS, iteration=range(begun, begun + 10))
+            clock.now = int(starts[-1])
+            trace = following.poll()
+            assert trace is not None
+            most = max(most, len(trace["kernels"]))
+            # What is at hand is whole: an index that was carried on is one that is made anew.
+            for index in (Work, Links):
+                again = Trace(trace.info, trace.tables, trace.names, trace.quality)
+                assert_equal_index(trace.index(index), again.index(index))
+        assert 60 <= len(trace["kernels"]) <= most <= 2 * 60 + 10
+        assert trace["kernels"]["start"][-1] > 390 * second
+        assert trace["kernels"]["end"].min() >= trace.kept_from_ns > 0
+        assert len(trace["iterations"]) >= 399
+        assert "all of them when the run has ended" in trace.info.details["at hand"]
+        assert verdict(trace, 0).level == "trusted"
+        made.let_go()
+        last = following.poll()
+        assert last is not None
+        assert len(last["kernels"]) == 400
+        assert last.kept_from_ns == 0
+        assert "at hand" not in last.info.details
+
+
+def assert_equal_index(found: object, expected: object) -> None:
+    """Equal in every array, however deep."""
+    if isinstance(found, np.ndarray):
+        assert np.array_equal(found, np.asarray(expected))
+    elif isinstance(found, tuple | list):
+        assert isinstance(expected, tuple | list)
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_equal_index(one, other)
+    elif is_dataclass(found):
+        for each in fields(found):
+            assert_equal_index(getattr(found, each.name), getattr(expected, each.name))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from inspector import units
 from inspector.readers.reader import silent
 from inspector.readers.recording.opening import compacted, info_of, notes_of, said_of_end
 from inspector.readers.recording.streams import Streams, is_closed, note_clocks
@@ -19,6 +20,9 @@ State = Literal["recording", "complete", "recovered"]
 _MOST_BYTES = 16 << 20
 # The recorder empties the rings every 100 ms, and what is sorted by its start is told at its end.
 _FIRST_LAG_NS, _MOST_LAG_NS = 150_000_000, 350_000_000
+
+# How much device work, how many calls and ranges of a run stay at hand: at least so long, at most twice.
+KEPT_NS = 60_000_000_000
 
 
 class Following:
@@ -54,6 +58,9 @@ class Following:
         self._head = head
         if not is_live:
             self.state = "complete" if is_closed(head) else "recovered"
+            if self._streams.growth.kept_from:
+                # It is all of it now that nothing is added: what was left to the file is read again.
+                self._streams = Streams(self.path, head)
             self._streams.close(with_rings=not is_closed(head))
             return self._trace(None)
         producers = self._streams.find()
@@ -62,7 +69,10 @@ class Following:
         if horizon is None:
             return self._trace(0) if changed else None
         shown = self._streams.growth.settle(horizon)
-        late_by = self._streams.growth.late_by()
+        growth = self._streams.growth
+        if horizon - growth.kept_from > 2 * KEPT_NS:
+            growth.forget(horizon - KEPT_NS)
+        late_by = growth.late_by()
         if 0 < late_by < _MOST_LAG_NS:
             self.lag_ns = min(max(self.lag_ns, late_by + self.lag_ns), _MOST_LAG_NS)
         moved, self._horizon = horizon != self._horizon, horizon
@@ -93,7 +103,11 @@ class Following:
         said_of_end(self.state, notes)
         note_clocks(self._head, notes)
         info = info_of(self.path, self._head)
-        info = replace(info, details={**info.details, "state": self.state})
+        details = {**info.details, "state": self.state}
+        if kept := self._streams.growth.kept_from:
+            text = f"device work, calls and ranges from {units.time(kept)} on; all of them when the run has ended"
+            details["at hand"] = text
+        info = replace(info, details=details)
         return self._numbered(self._streams.growth.trace(info, settled, notes))
 
     def _numbered(self, trace: Trace) -> Trace:

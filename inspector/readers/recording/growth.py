@@ -25,6 +25,11 @@ _REVERSED, _OUTSIDE, _, _CONTRADICTED = range(4)
 _KEYS = {"steps": "iteration", "tokens": "iteration"}
 # Their times say nothing of how long the recording is.
 _TIMELESS = ("rejected", "event_records", "flows")
+# Of these a long run has the most rows, and nothing refers to them: old ones can be left to the file.
+_MANY = (
+    *("kernels", "memcpys", "memsets", "graphs", "syncs", "host_calls", "os_calls", "overheads", "ranges"),
+    "stage_work",
+)
 # Putting late rows in their places takes no more than this share of the time.
 _REPAIRING = 0.05
 
@@ -39,6 +44,8 @@ class Growth:
         self.newest: int | None = None
         """The largest moment of all rows that were taken, trace time."""
         self.num_repairs = 0
+        self.kept_from = 0
+        """Rows of device work, calls and ranges that ended before are in the file only, trace time."""
         self.generation = 0
         self._origin = origin
         self._tables = {
@@ -151,6 +158,15 @@ class Growth:
             self._repair_at = now + took / _REPAIRING
             self._settle_all(horizon, ranks)
         return shown
+
+    def forget(self, before: int) -> None:
+        """Leave to the file what device work, calls and ranges there are that ended before that time."""
+        for name in _MANY:
+            table = self._tables[name]
+            old = table.table["end"] < before
+            if old.any():
+                table.drop(old)
+        self.kept_from = before
 
     def finish(self) -> None:
         """Nothing more will come: show everything."""
@@ -288,7 +304,9 @@ class Growth:
         tables |= self._small | {"requests": self._requests.table}
         quality = with_losses(notes, self.builder.quality)
         info = replace(info, origin_ns=self._origin or 0, duration_ns=self._last)
-        return Trace(info, tables, self.builder.names, quality, self.generation, settled, self._lineage)
+        trace = Trace(info, tables, self.builder.names, quality, self.generation, settled, self._lineage)
+        trace.kept_from_ns = self.kept_from
+        return trace
 
     def late_by(self) -> int:
         """By how much rows came too late since the last call, ns; 0 where none did."""
