@@ -23,6 +23,7 @@ from tests.analysis.test_pages import Event, add_events
 from tests.engine_traces import Setup, engine_trace
 from tests.ui.user import User
 from ui.export import write_png, write_svg
+from ui.pages.figures import figure_lines
 from ui.views.pages import KvPages
 from ui.views.view import State
 
@@ -83,6 +84,7 @@ def test_a_click_on_a_page_selects_who_holds_it_and_shows_the_page_table(user: U
     assert [int(model.index(at, 1).data().replace(",", "")) for at in range(len(table))] == table.block.tolist()
     assert int(model.index(view.table.currentIndex().row(), 1).data()) == page
     assert view.side.key == "table"
+    assert user.sees(f"Page table of request {user.session.selection.request}")
     # A row of the table leads back to its page.
     view.table.setCurrentIndex(model.index(0, 0))
     assert user.session.selection.page == int(table.block[0])
@@ -103,6 +105,24 @@ def test_a_selected_request_stands_out_and_is_found_at_another_moment(user: User
     assert view._shown.mine.sum() == len(page_table(engine, view._shown.pages, elsewhere)) > 0
     user.session.select(Selection())
     assert view._shown.mine is None
+
+
+def test_what_moved_to_the_host_stands_in_rows_of_its_own(user: User, engine: Trace) -> None:
+    view = open_pages(user, engine)
+    view.seek(engine.end_ns)
+    shown = view._shown
+    assert shown is not None
+    figures = shown.figures
+    assert figures.offloaded
+    said = view.figures.accessibleDescription()
+    assert f"evicted {figures.evicted:,} so far" in said
+    assert f"to host {figures.offloaded:,} so far · {figures.restored:,} back" in said
+    assert f"dropped there {figures.host_dropped:,} so far" in said
+    full = {
+        label: text
+        for label, text, _, _ in figure_lines(replace(shown, figures=replace(figures, growth=12.0, exhausted_ns=0)))
+    }
+    assert full["full"].startswith("now · +")
 
 
 def test_dragging_the_line_and_stepping_move_the_moment(user: User, engine: Trace) -> None:

@@ -111,10 +111,13 @@ def figure_lines(shown: Moment) -> list[tuple[str, str, str, str]]:
     if figures.shared:
         saved = f"{figures.saved:,} pages saved · {figures.shared:,} shared"
         lines.append(("shared now", saved, "pages with several holders, and how many copies they save", ""))
-    moved = f"{figures.evicted:,}"
+    why = "cached contents given up for new pages, until this moment"
+    lines.append(("evicted", f"{figures.evicted:,} so far", why, ""))
     if counts.host_blocks:
-        moved += f" · {figures.offloaded:,} to host, {figures.restored:,} back, {figures.host_dropped:,} dropped there"
-    lines.append(("evicted so far", moved, "cached contents given up for new pages", ""))
+        why = "cached contents that moved to host memory, and those that came back, until this moment"
+        lines.append(("to host", f"{figures.offloaded:,} so far · {figures.restored:,} back", why, ""))
+        why = "cached contents given up in host memory, until this moment"
+        lines.append(("dropped there", f"{figures.host_dropped:,} so far", why, ""))
     if figures.filled >= 0 and figures.slots > 0:
         empty = figures.slots - figures.filled
         why = "token slots of the pages in use that hold no token yet (internal fragmentation)"
@@ -130,9 +133,9 @@ def figure_lines(shown: Moment) -> list[tuple[str, str, str, str]]:
         lines.append(("contiguous", text, why, ""))
     if figures.growth > 0 and figures.exhausted_ns is not None:
         why = "if pages in use go on growing as in the 2 s before"
-        lines.append(
-            ("full in", f"{units.time(figures.exhausted_ns)} · +{units.three_digits(figures.growth)} pages/s", why, "")
-        )
+        when = units.time(figures.exhausted_ns) if figures.exhausted_ns else "now"
+        label = "full in" if figures.exhausted_ns else "full"
+        lines.append((label, f"{when} · +{units.three_digits(figures.growth)} pages/s", why, ""))
     if figures.pressure:
         text = f"no page to be had, {figures.waiting:,} requests wait"
         lines.append(("pressure", text, "", "doubt"))

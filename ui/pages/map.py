@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, QVariantAnimation, Signal
+from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QWheelEvent
-from PySide6.QtWidgets import QScrollBar, QStyle, QWidget
+from PySide6.QtWidgets import QScrollBar, QWidget
 
 from inspector.analysis.page_replay import USED
 from inspector.picture.page_map import Cells, MapLayout, Mask, map_pixels
@@ -17,10 +17,6 @@ from ui.theme import Theme
 from ui.widgets.hint import show_hint
 
 _LARGEST_CELL = 64
-_FADE_MS = 450
-_LEAP_NS = 2_000_000_000
-_MOST_FLASHING = 512
-_FLASHING_FROM = 5
 
 
 class PageMapCanvas(QWidget):
@@ -37,12 +33,6 @@ class PageMapCanvas(QWidget):
         self._shown: Moment | None = None
         self._cell = 0
         self._selected = -1
-        self._changed = np.empty(0, np.int64)
-        self._fade = QVariantAnimation(self)
-        self._fade.setDuration(_FADE_MS)
-        self._fade.setStartValue(1.0)
-        self._fade.setEndValue(0.0)
-        self._fade.valueChanged.connect(self.update)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setAccessibleName("Page map")
@@ -64,8 +54,7 @@ class PageMapCanvas(QWidget):
         return self.layout_of_device().cell / self.devicePixelRatioF()
 
     def show_moment(self, shown: Moment, selected: int) -> None:
-        """Paint that; `selected` is a page or -1. Pages that changed hands since the moment before flash once."""
-        self._flash(self._shown, shown)
+        """Paint that; `selected` is a page or -1."""
         self._shown, self._selected = shown, selected
         counts = shown.pages.counts
         self.setAccessibleDescription(
@@ -155,7 +144,6 @@ class PageMapCanvas(QWidget):
             quiet = None if shown.mine is None else np.zeros(host.count, bool)
             self._paint(painter, shown.map.host, host, below + round(self._caption() * ratio), quiet)
         self._label(painter, device, top)
-        self._flashes(painter, device, top)
         if 0 <= self._selected < device.count:
             left, above = device.place(self._selected)
             box = QRectF(left / ratio, (above - top) / ratio, device.cell / ratio, device.cell / ratio)
@@ -166,32 +154,6 @@ class PageMapCanvas(QWidget):
             painter.setPen(QPen(self._theme.color("accent"), 1))
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
         painter.end()
-
-    def _flash(self, before: Moment | None, now: Moment) -> None:
-        """Not where time went back or made a leap, where nearly all would flash, or where motion is to be reduced."""
-        if before is now:
-            return
-        self._fade.stop()
-        self._changed = np.empty(0, np.int64)
-        calm = self.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration) == 0
-        if before is None or calm or not 0 < now.time - before.time <= _LEAP_NS or not self.isVisible():
-            return
-        changed = np.flatnonzero(now.pages.since > before.time)
-        if 0 < len(changed) <= _MOST_FLASHING:
-            self._changed = changed
-            self._fade.start()
-
-    def _flashes(self, painter: QPainter, layout: MapLayout, top: int) -> None:
-        strength, ratio = self._fade.currentValue(), self.devicePixelRatioF()
-        if not len(self._changed) or not strength or layout.cell / ratio < _FLASHING_FROM:
-            return
-        color = self._theme.color("accent")
-        color.setAlphaF(float(strength))
-        painter.setPen(QPen(color, self._theme.px(2)))
-        for page in self._changed[self._changed < layout.count].tolist():
-            left, above = layout.place(page)
-            box = QRectF(left / ratio, (above - top) / ratio, layout.cell / ratio, layout.cell / ratio)
-            painter.drawRect(box.adjusted(0, 0, -1, -1))
 
     def _paint(self, painter: QPainter, cells: Cells, layout: MapLayout, top: int, bright: Mask | None) -> None:
         shown, ratio = self._shown, self.devicePixelRatioF()
@@ -207,7 +169,7 @@ class PageMapCanvas(QWidget):
             raster.paint(painter, place, pixels)
 
     def _label(self, painter: QPainter, layout: MapLayout, top: int) -> None:
-        """The number of the request in cells that have room for it."""
+        """The number of the request, or of holders where there are several, in cells that have room for it."""
         shown, ratio = self._shown, self.devicePixelRatioF()
         size = layout.cell / ratio
         font = self._theme.font("small")
@@ -222,10 +184,13 @@ class PageMapCanvas(QWidget):
             bright = shown.mine is None or bool(shown.mine[low + page])
             if row < 0 or not bright:
                 continue
-            text = f"{int(ids[row])}" if shown.pages.refs[low + page] == 1 else f"×{int(shown.pages.refs[low + page])}"
+            holders = int(shown.pages.refs[low + page])
+            texts = (f"{int(ids[row])}",) if holders == 1 else (f"×{holders}", "9+" if holders > 9 else "")
             left, above = layout.place(low + page)
             box = QRectF(left / ratio, (above - top) / ratio, size - 1, size - 1)
-            if painter.fontMetrics().horizontalAdvance(text) <= box.width() - 2:
+            room, metrics = box.width() - 2, painter.fontMetrics()
+            text = next((each for each in texts if metrics.horizontalAdvance(each) <= room), "")
+            if text:
                 ink = shown.map.inks[int(shown.map.cells[low + page])]
                 painter.setPen(QColor(text_on(ink.colour(_scheme(self._theme)))))
                 painter.drawText(box, int(Qt.AlignmentFlag.AlignCenter), text)

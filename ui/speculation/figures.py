@@ -80,7 +80,8 @@ def _best(picture: SpeculationPicture) -> Measure:
     low, high = found.among
     value = (str(found.best) if low == high else f"{low} to {high}") if high else "none"
     tip = (
-        f"{best_words(found)} against no drafts at the same batch, of lengths that were drafted. Measured over {cost.count:,} iterations: a draft "
+        f"{best_words(found)} against no drafts at the same batch, of lengths that were drafted. "
+        f"Measured over {cost.count:,} iterations: a draft "
         f"pass {units.time(cost.draft)}, the target {units.time(cost.target.at(cost.batch))} for "
         f"{cost.batch:.1f} tokens, {units.time(cost.target.per_token)} more for each, {units.time(cost.rest)} besides"
     )

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from inspector.analysis.page_log import PageLog
 from inspector.picture.occupancy import Occupancy, occupancy
@@ -65,7 +65,7 @@ class KvPages(View):
         self.side = Segments("Beside the page map", _SIDES)
         self.figures = FigureList(theme)
         self.table = TableView(theme, "Page table")
-        self.no_table = Elided(theme)
+        self.table_title = QLabel()
         self.tree = PrefixCanvas(theme)
         self.tree_legend = Swatches(theme, "Colours of the tree of prefixes")
         self._stack_of_sides = QStackedWidget()
@@ -187,9 +187,11 @@ class KvPages(View):
         self.where.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.play.setToolTip("Let time go on from the line (Space on the curve)")
         self.newest.setToolTip("The newest moment while a recording goes on, else the one with most pages in use")
-        self.no_table.setObjectName("muted")
-        self.no_table.set_text("Click a page: this is the page table of the request that holds it.", "Click a page.")
-        self.no_table.setContentsMargins(px(8), px(8), px(8), 0)
+        self.table_title.setObjectName("muted")
+        self.table_title.setWordWrap(True)
+        self.table_title.setTextFormat(Qt.TextFormat.PlainText)
+        self.table_title.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.table_title.setContentsMargins(px(8), px(4), px(8), px(4))
         tools = QHBoxLayout()
         tools.setSpacing(px(8))
         tools.addWidget(self.by)
@@ -198,7 +200,7 @@ class KvPages(View):
         tools.addWidget(self.play)
         tools.addWidget(self.newest)
         tree, table = QWidget(), QWidget()
-        for page, widgets in ((table, (self.no_table, self.table)), (tree, (self.tree_legend, self.tree))):
+        for page, widgets in ((table, (self.table_title, self.table)), (tree, (self.tree_legend, self.tree))):
             column = QVBoxLayout(page)
             column.setContentsMargins(0, px(4), 0, 0)
             column.setSpacing(px(4))
@@ -251,16 +253,14 @@ class KvPages(View):
         table = answer.table
         some = table is not None and len(table) > 0
         self.table.setVisible(some)
-        self.no_table.setVisible(not some)
         if table is None:
-            self.no_table.set_text(
-                "Click a page: this is the page table of the request that holds it.", "Click a page."
-            )
+            self.table_title.setText("Click a page: this is the page table of the request that holds it.")
             return
         request = answer.wanted.request
         if not len(table):
-            self.no_table.set_text(f"Request {request} holds no page at this moment.", f"Request {request}: no page.")
+            self.table_title.setText(f"Request {request} holds no page at this moment.")
             return
+        self.table_title.setText(f"Page table of request {request}")
         size = page_tokens(answer.trace, answer.time)
         self.table.set_content(PageRows(table, size), "", False, request)
         self.table.setAccessibleName(f"Page table of request {request}")
