@@ -48,7 +48,12 @@ _BLOCKING = re.compile(
 _GC = re.compile(r"^(python[ _-]?)?gc\b|garbage[ _-]?collect|^GC[: _]", re.IGNORECASE)
 _REQUEST_WAIT = re.compile(
     r"^_?fetch_new_requests|^_?fetch_and_activate_new_requests|^_?get_from_(waiting_|request_)?queue"
-    r"|request_queue[._]get|^_?wait_for_(new_)?requests?\b|await_new_requests"
+    r"|request_queue[._]get|^_?wait_for_(new_)?requests?\b|await_new_requests|^paused by the user$"
+)
+# TensorRT-LLM's sync_previous_sampler_event is none of them: it waits for an event of the rank's own GPU.
+_PEER_WAIT = re.compile(
+    r"^(receive|wait for stages|recv_schedule_from_prev_pp|recv_sample_state|wait_on_pp_send_handles"
+    r"|wait_send_schedule_handler)$"
 )
 
 
@@ -71,8 +76,14 @@ def is_gc(name: str) -> bool:
 
 
 def is_request_wait(name: str) -> bool:
-    """True for the range in which the engine takes requests from its queue, and waits where there is none."""
+    """True for the range in which the engine takes requests from its queue, and waits where there is none, and for the
+    one in which it was told to stand still."""
     return _REQUEST_WAIT.search(name) is not None
+
+
+def is_peer_wait(name: str) -> bool:
+    """True for the range in which a pipeline stage waits for another, for its input or until that has its output."""
+    return _PEER_WAIT.search(name) is not None
 
 
 def by_name(names: Sequence[str], used: npt.NDArray[np.int32], rule: object) -> npt.NDArray[np.int8]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Int = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
 
-# The first eight in the order of thread_states.
+# The first eight, and waiting for a peer, are those of thread_states.
 CAUSES: tuple[str, ...] = (
     "no requests",
     "sync",
@@ -48,11 +48,12 @@ CAUSES: tuple[str, ...] = (
     "queue latency",
     "unattributed",
 )
-LAUNCH_OVERHEAD, GRAPH_INTERNAL, PEER, DEPENDENCY, ELSEWHERE, QUEUE, UNATTRIBUTED = range(8, 15)
+LAUNCH_OVERHEAD, GRAPH_INTERNAL = 8, 9
+DEPENDENCY, ELSEWHERE, QUEUE, UNATTRIBUTED = range(11, 15)
 LATENCY_BOUND_NS = 20_000
 
 EXPLANATIONS: dict[str, str] = {
-    "no requests": "The engine had nothing to run: it waited for requests.",
+    "no requests": "The engine had no request to run, or was told to stand still.",
     "sync": "The host waited for the GPU before it launched the next work, so the GPU then waited for the host.",
     "allocation": "The host was allocating or freeing memory, which can stop it for long and often synchronises.",
     "module load": "The host was loading or compiling code, or building a CUDA graph; usual only at the start.",
@@ -62,7 +63,7 @@ EXPLANATIONS: dict[str, str] = {
     "host code": "The host ran other code between launches; the range name says which.",
     "launch overhead": "The launch itself: the call and the usual way to the GPU. CUDA graphs close such gaps.",
     "graph internal": "Inside one CUDA graph launch, between its nodes: dependencies between kernels.",
-    "waiting for a peer": "The next work is a collective or a receive, launched in time, that waited for another rank.",
+    "waiting for a peer": "The host waited for another stage, or the next work, launched in time, waited for a rank.",
     "stream dependency": "The next work was launched in time but its stream waited for an event of another stream.",
     "device busy elsewhere": "Another process or context held the GPU.",
     "queue latency": "The next work was launched in time and started late, for no reason that this trace shows.",
@@ -75,7 +76,7 @@ class DeviceSlices:
     """Slices of the gaps of one device, by gap and time; together they tile every gap.
 
     `gap` is a row of DeviceGaps, `cause` an index into CAUSES, `host` a name id: the call or range the thread was in;
-    -1 unmarked, and for all that is not the host's doing. `thread` is the row of threads that launched late (-1 none).
+    -1 unmarked, and for all that was launched in time. `thread` is the row of threads that launched late (-1 none).
     `return_latency`: a sync whose awaited work had already ended.
     """
 

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 Int = npt.NDArray[np.int64]
 
-# In the order in which they are asked; indexes into causes.CAUSES.
+# Indexes into causes.CAUSES, and the order in which they are asked.
 NO_REQUESTS, SYNC, ALLOCATION, MODULE, LAUNCHING, OS_BLOCKED, GC, HOST_CODE = range(8)
+PEER = 10
+_ORDER = (NO_REQUESTS, PEER, SYNC, ALLOCATION, MODULE, LAUNCHING, OS_BLOCKED, GC, HOST_CODE)
 # A look into an empty request queue returns at once; one that takes longer was a wait. Used where the trace has no
 # operating system calls of the thread that would show whether it blocked.
 QUEUE_WAIT_NS = 1_000_000
@@ -52,6 +54,7 @@ class ThreadStates:
     _trace: weakref.ref[Trace]
     _rows: dict[str, dict[int, npt.NDArray[np.int32]]] = field(default_factory=dict)
     _flags: dict[str, npt.NDArray[np.int8]] = field(default_factory=dict)
+    _fetching: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
 
     @property
     def trace(self) -> Trace:
@@ -70,10 +73,12 @@ class ThreadStates:
             "os": calls.by_name(texts, os_calls["name"], calls.is_blocking)[os_calls["name"]],
             "gc": calls.by_name(texts, ranges["name"], calls.is_gc)[ranges["name"]],
             "queue": calls.by_name(texts, ranges["name"], calls.is_request_wait)[ranges["name"]],
+            "peer": calls.by_name(texts, ranges["name"], calls.is_peer_wait)[ranges["name"]],
             "overheads": calls.by_name(texts, overheads["name"], _is_loading)[overheads["name"]],
         }
+        fetching = np.unique(ranges["thread"][flags["queue"] > 0])
         # Weak, since the trace holds this index: a circle would keep the generations of a run.
-        return cls(weakref.ref(trace), _flags=flags)
+        return cls(weakref.ref(trace), _flags=flags, _fetching=fetching)
 
     def of(self, thread: int, times: Intervals) -> States:
         """The states of a row of threads at `times`; between them nothing is said."""
@@ -97,12 +102,12 @@ class ThreadStates:
         blocking = os_rows[self._flags["os"][os_rows] > 0]
         overheads, loading = self.trace["overheads"], self._rows_of("overheads", thread)
         loading = _during(overheads, loading[self._flags["overheads"][loading] > 0], times)
-        waits = marks[self._flags["queue"][marks] > 0]
-        waits = waits[_blocked(ranges, waits, os_calls, os_rows, blocking)]
         blocking = _during(os_calls, blocking, times)
-        idle = self._idle_engine(thread)
+        idle = _merged(self._request_waits(thread, times), self._idle_engine(thread))
+        peers = _outermost(ranges, marks[self._flags["peer"][marks] > 0])
         return [
-            _merged(_outermost(ranges, waits), idle),
+            _merged(idle, self._without_work(thread, peers, times)),
+            peers,
             _outermost(host, mine[kinds == calls.SYNC], True),
             _outermost(host, mine[kinds == calls.ALLOCATION], True),
             _merged(_outermost(host, mine[kinds == calls.MODULE], True), _outermost(overheads, loading)),
@@ -111,6 +116,23 @@ class ThreadStates:
             _outermost(ranges, marks[self._flags["gc"][marks] > 0]),
             _innermost(ranges, marks),
         ]
+
+    def _request_waits(self, thread: int, times: Intervals) -> _Layer:
+        ranges, os_calls = self.trace["ranges"], self.trace["os_calls"]
+        waits = _during(ranges, self._rows_of("ranges", thread), times)
+        waits = waits[self._flags["queue"][waits] > 0]
+        os_rows = self._rows_of("os_calls", thread)
+        blocking = os_rows[self._flags["os"][os_rows] > 0]
+        return _outermost(ranges, waits[_blocked(ranges, waits, os_calls, os_rows, blocking)])
+
+    def _without_work(self, thread: int, peers: _Layer, times: Intervals) -> _Layer:
+        """Waits for another stage while the engine itself waited for requests.
+
+        Known where one thread takes all the requests of the trace: with more, which one a stage hangs on is not.
+        """
+        if not len(peers.starts) or len(self._fetching) != 1 or self._fetching[0] == thread:
+            return _layer(*(np.empty(0, np.int64),) * 2)
+        return _cut(self._request_waits(int(self._fetching[0]), times), union(peers.starts, peers.ends))
 
     def _descheduled(self, thread: int) -> _Layer:
         """From being switched off a processor to being switched on again."""
@@ -214,7 +236,7 @@ def _overlay(layers: list[_Layer]) -> States:
     hosts = np.full(len(edges), -1, np.int32)
     rows = np.full(len(edges), -1, np.int32)
     free = np.ones(len(edges), bool)
-    for cause, layer in enumerate(layers):
+    for cause, layer in zip(_ORDER, layers, strict=True):
         if not len(layer.starts):
             continue
         at = np.searchsorted(layer.starts, edges, "right") - 1

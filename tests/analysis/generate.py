@@ -17,7 +17,7 @@ CALLS = (
     "cudaMemcpyAsync",
     "cudaEventQuery",
 )
-RANGES = ("step", "_schedule", "sample", "gc collect", "_fetch_new_requests")
+RANGES = ("step", "_schedule", "sample", "gc collect", "_fetch_new_requests", "recv_sample_state")
 KERNELS = ("gemm_a", "flash_fwd", "ncclDevKernel_AllReduce", "rmsNorm")
 OS_CALLS = ("futex", "read", "poll")
 

@@ -117,6 +117,50 @@ def test_no_requests_while_the_executor_waits_for_its_queue() -> None:
     """)
 
 
+@pytest.mark.parametrize("name", ["receive", "recv_schedule_from_prev_pp", "recv_sample_state", "wait for stages"])
+def test_a_stage_that_waits_for_another_waits_for_a_peer(name: str) -> None:
+    told = check(
+        """
+      gpu 0 stream 7   .AA...............BB
+      thread 1 calls   L.......SS......LL..
+      thread 1 nvtx    ....RRRRRRRRR.......
+      thread 1 os      .....OOOO...........
+      expected         ...hppppppppphhhoo..
+    """,
+        ranges={"R": name},
+    )
+    assert ("waiting for a peer", name, False) in told
+
+
+def test_a_stage_that_waits_for_one_without_requests_has_no_requests() -> None:
+    picture = """
+      gpu 0 stream 7            .AA...............BB
+      thread 1 calls            L...............LL..
+      thread 1 nvtx             ....RRRRRRRRR.......
+      thread 2 process 2 nvtx   ..QQQQQQ............
+      thread 2 process 2 os     .....O..............
+      {}
+      expected                  ...h{}hhhoo..
+    """
+    check(picture.format("", "nnnnppppp"), ranges={"R": "receive"})
+    # Whose requests would they have been?
+    check(picture.format("thread 3 process 3 nvtx   .Q..................", "ppppppppp"), ranges={"R": "receive"})
+
+
+def test_an_engine_that_stands_still_has_no_requests() -> None:
+    told = check(
+        """
+      gpu 0 stream 7   .AA...............BB
+      thread 1 calls   L...............LL..
+      thread 1 nvtx    ....XXXXXXXXX.......
+      thread 1 os      .....O..............
+      expected         ...hnnnnnnnnnhhhoo..
+    """,
+        ranges={"X": "paused by the user"},
+    )
+    assert ("no requests", "paused by the user", False) in told
+
+
 def test_a_look_into_the_queue_that_does_not_block_is_host_code() -> None:
     told = check("""
       gpu 0 stream 7   .AA........BB

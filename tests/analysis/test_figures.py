@@ -84,6 +84,22 @@ def test_busy_idle_and_gaps_are_exact(trace: Trace, low: int, length: int) -> No
         assert int((gaps.end - gaps.start).sum()) == busy(trace, device).idle_ns
 
 
+def waits_for_requests(trace: Trace, thread: int, t: int) -> bool:
+    """Whether a thread waits for requests at one moment: it blocks in the call, or stays in it for 1 ms."""
+    os_calls = [c for c in rows(trace, "os_calls") if c["thread"] == thread]
+    return any(
+        wait["end"] - wait["start"] >= 1_000_000
+        if not os_calls
+        else any(
+            calls.is_blocking(trace.names[c["name"]]) and wait["start"] <= c["start"] < wait["end"] for c in os_calls
+        )
+        for wait in rows(trace, "ranges")
+        if wait["thread"] == thread
+        and trace.names[wait["name"]] == "_fetch_new_requests"
+        and wait["start"] <= t < wait["end"]
+    )
+
+
 def states(trace: Trace, thread: int, t: int) -> tuple[str, str]:
     """(cause, name) of the host's at one moment, by the definition."""
     texts = trace.names.texts
@@ -97,13 +113,13 @@ def states(trace: Trace, thread: int, t: int) -> tuple[str, str]:
     os_calls = [c for c in rows(trace, "os_calls") if c["thread"] == thread]
     ranges = [r for r in rows(trace, "ranges") if r["thread"] == thread]
     inside = [r for r in ranges if r["start"] <= t < r["end"]]
-    for wait in inside:
-        if texts[wait["name"]] == "_fetch_new_requests":
-            blocked = any(
-                calls.is_blocking(texts[c["name"]]) and wait["start"] <= c["start"] < wait["end"] for c in os_calls
-            )
-            if blocked or (not os_calls and wait["end"] - wait["start"] >= 1_000_000):
-                return "no requests", "_fetch_new_requests"
+    if waits_for_requests(trace, thread, t):
+        return "no requests", "_fetch_new_requests"
+    if any(texts[r["name"]] == "recv_sample_state" for r in inside):
+        fetching = {r["thread"] for r in rows(trace, "ranges") if texts[r["name"]] == "_fetch_new_requests"}
+        if len(fetching) == 1 and waits_for_requests(trace, fetching.pop(), t):
+            return "no requests", "_fetch_new_requests"
+        return "waiting for a peer", "recv_sample_state"
     for kind in (calls.SYNC, calls.ALLOCATION, calls.MODULE, calls.LAUNCHING):
         if any(kinds[at] == kind and c in covering for at, c in enumerate(every)):
             return calls.CALL_KINDS[kind], ""
@@ -169,7 +185,7 @@ def test_every_idle_nanosecond_has_the_cause_of_the_definition(trace: Trace, bou
                     elif t < h:
                         expected, host = states(trace, after["launch"]["thread"], t)
                         assert cause == expected
-                        if expected == "host code":
+                        if expected in ("host code", "waiting for a peer"):
                             shown = trace.names[int(slices.host[at])]
                             assert shown in host.split("|")
                     elif g1 <= l1 + bound or t < l1:
