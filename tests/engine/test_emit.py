@@ -15,6 +15,8 @@ from probes.workloads.engine.blocks import ALLOCATED, FREED, OFFLOADED, RESTORED
 from probes.workloads.engine.emit import TEXTS_OF_ONE_IN, Emitter, token_rows
 from probes.workloads.engine.engine import Engine, Request, Settings
 from probes.workloads.engine.records import FINISHED, GENERATION, PAUSED, Step
+from probes.workloads.engine.runner import LocalRunner
+from probes.workloads.engine.stages import StagesRunner
 from probes.workloads.engine.tokens import Tokenizer
 from tests.engine import tiny
 
@@ -189,6 +191,27 @@ def test_every_forward_pass_has_the_call_that_launched_it(told: Told) -> None:
         assert call["start"] <= work["start"] <= work["end"]
         assert call["thread"] == threading.get_native_id()
     assert told.names[told.rows["devices"][0]["name"]] == "CPU stage 0 (no GPU)"
+
+
+def test_with_stages_what_the_engine_computes_itself_is_not_the_work_of_one(tmp_path: Path) -> None:
+    producer = Producer(str(tmp_path), "engine", 1 << 20)
+    target = StagesRunner(tiny.target(), 2, 2, 24, 4)
+    draft = LocalRunner(tiny.draft(), 24, 4)
+    settings = Settings(max_batch_size=2, max_num_tokens=40, blocks=24, tokens_per_block=4, draft="model", draft_len=2)
+    engine = Engine(settings, target, draft, [Emitter(producer, Tokenizer(()), 2)])
+    engine.add(Request((1, 2, 3), 4, end=None))
+    tiny.run(engine)
+    engine.close()
+    producer.close()
+    ring = Ring(next(tmp_path.glob("engine*.ring")))
+    taken = ring.take()
+    ring.close()
+    names, ranges = dict(taken.names), taken.tables["ranges"]
+    assert set(taken.tables["kernels"]["device"].tolist()) == {2}
+    assert {names[name] for name in taken.tables["kernels"]["name"].tolist()} == {"draft forward"}
+    assert [names[name] for name in taken.tables["devices"]["name"].tolist()] == ["CPU draft model (no GPU)"]
+    texts = [names[name] for name in ranges["name"].tolist()]
+    assert texts.count("wait for stages") == texts.count("target forward") > 0
 
 
 def test_ranges_nest_in_their_iteration(told: Told) -> None:

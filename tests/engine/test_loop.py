@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 from probes.workloads.engine.arrivals import Arrivals, Prompts
+from probes.workloads.engine.blocks import BlockPool
 from probes.workloads.engine.control import Change
 from probes.workloads.engine.engine import Request, Settings
 from probes.workloads.engine.figures import Figures, Ticker
@@ -52,6 +54,10 @@ def _loop(
     return loop, iterations, complaints
 
 
+def _add(loop: Loop) -> None:
+    loop.engine.add(Request((1, 2, 3), 2))
+
+
 def _leavers(iterations: list[Iteration]) -> list[Request]:
     return [step.request for iteration in iterations for step in iteration.steps if step.phase == FINISHED]
 
@@ -64,7 +70,7 @@ def test_so_many_requests_arrive_and_all_are_done() -> None:
     assert {request.reason for request in left} <= {"stop", "length"}
     assert (loop.cancelled, loop.refused, complaints) == (0, 0, [])
     assert len({request.seed for request in left}) == 9
-    assert loop.members == sum(it.context_requests + it.generation_requests for it in iterations)
+    assert loop.told.members == sum(it.context_requests + it.generation_requests for it in iterations)
 
 
 def test_requests_arrive_when_they_are_due_however_late_they_are_taken() -> None:
@@ -154,14 +160,56 @@ def test_a_pause_holds_arrivals_and_iterations() -> None:
     loop.post(seen.set)
     assert seen.wait(10)
     assert loop.paused
+    # Arrives meanwhile from elsewhere.
+    loop.post(partial(_add, loop))
     assert held[0][0] == 4
     resumed = time.monotonic_ns()
     loop.change(Change(pause=False))
     runs.join(10)
     assert not runs.is_alive()
-    assert len(_leavers(iterations)) == 40
+    assert len(_leavers(iterations)) == 41
+    spans = [span for iteration in iterations for span in iteration.spans]
+    (pause,) = [span for span in spans if span.name == "paused by the user"]
+    assert iterations[3].end <= pause.start < resumed <= pause.end <= iterations[4].start
+    waits = [span for span in spans if span.name == "wait_for_requests"]
+    assert all(span.end <= pause.start or span.start >= pause.end for span in waits)
     later = [request for request in _leavers(iterations) if request.id >= held[0][1]]
     assert all(request.arrival is not None and request.arrival >= resumed for request in later)
+
+
+def test_a_pause_of_an_engine_without_requests_ends_its_wait() -> None:
+    engine = tiny.engine(SETTINGS)
+    engine.add(Request((1, 2), 1))
+    first = tiny.run(engine)
+    begun = time.monotonic_ns()
+    engine.pause(begun)
+    engine.add(Request((1, 2), 1))
+    ended = time.monotonic_ns()
+    engine.resume(ended)
+    spans = [span for iteration in tiny.run(engine) for span in iteration.spans]
+    assert [tuple(span) for span in spans if span.name in ("wait_for_requests", "paused by the user")] == [
+        (first[-1].end, begun, "wait_for_requests"),
+        (begun, ended, "paused by the user"),
+    ]
+
+
+def test_figures_read_inside_an_iteration_are_of_whole_ones() -> None:
+    loop, _, _ = _loop(requests=30)
+    lines: list[str] = []
+    before = Figures.of(loop)
+    count = loop.engine.counters.count
+
+    def counted(iteration: Iteration, pool: BlockPool) -> None:
+        """Read when the engine has counted the iteration and the loop has not, as another thread may."""
+        count(iteration, pool)
+        now = Figures.of(loop)
+        lines.append(now.line(before, before.at))
+        assert now.batch <= now.iterations * SETTINGS.max_batch_size
+        assert now.iterations == len(lines) - 1
+
+    loop.engine.counters.count = counted  # type: ignore[method-assign]
+    loop.run()
+    assert len(lines) > 1
 
 
 def test_what_can_never_fit_is_left_out_and_said_once() -> None:
@@ -204,7 +252,7 @@ def test_figures_of_a_second_and_of_the_whole() -> None:
     loop.run()
     line = Figures.of(loop).line(before, before.at)
     counters = loop.engine.counters
-    batch = loop.members / counters.iterations
+    batch = loop.told.members / counters.iterations
     assert f"batch {batch:4.1f}" in line
     assert line.endswith("0 in flight  7 done")
     assert before.line(before, before.at).endswith("0 in flight  0 done")

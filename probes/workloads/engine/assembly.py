@@ -52,7 +52,7 @@ def assemble(options: Options, complain: Callable[[str], None], stack: ExitStack
     observers: list[Observer] = []
     if producer is not None:
         stack.callback(producer.close)
-        observers.append(Emitter(producer, tokenizer))
+        observers.append(Emitter(producer, tokenizer, options.stages))
     statistics = Statistics(target.shape.positions, options.reuse)
     if options.port is not None:
         observers.append(statistics)

@@ -18,10 +18,15 @@ TEXTS_OF_ONE_IN = 4
 
 
 class Emitter:
-    """An Observer that hands rows to `producer`. Made on the engine's thread."""
+    """An Observer that hands rows to `producer`. Made on the engine's thread.
 
-    def __init__(self, producer: Producer, tokenizer: Tokenizer) -> None:
+    With more than one of `stages` those have devices of their own and record what they do: what this process computes,
+    the draft model, is none of theirs and has the device after them.
+    """
+
+    def __init__(self, producer: Producer, tokenizer: Tokenizer, stages: int = 1) -> None:
         self._producer = producer
+        self._device = 0 if stages == 1 else stages
         self._thread = threading.get_native_id()
         self._domain = producer.name("engine")
         self._texts = [producer.name(tokenizer.piece(token)) for token in range(len(tokenizer))]
@@ -66,11 +71,12 @@ class Emitter:
     def _stand_in(self, iteration: Iteration) -> None:
         """Forward passes on the processor as work of a device, each with the call that launched it."""
         if not self._correlation:
-            self._producer.device(0, "CPU stage 0 (no GPU)")
+            name = "CPU draft model (no GPU)" if self._device else "CPU stage 0 (no GPU)"
+            self._producer.device(self._device, name)
         work, calls = [], []
         for start, end, name in iteration.passes:
             self._correlation += 1
-            work.append((start, end, 0, 0, self._name(name), self._correlation))
+            work.append((start, end, self._device, 0, self._name(name), self._correlation))
             calls.append((start, end, self._thread, self._name(name), self._correlation))
         self._producer.add("host_calls", calls)
         self._producer.add("kernels", work)

@@ -63,6 +63,7 @@ class Engine:
         self._micro_batches: tuple[int, ...] | None = None
         self._left: list[Step] = []
         self._empty_since: int | None = None
+        self._paused_since: int | None = None
         self._waits: list[Span] = []
         self._tell_pool()
 
@@ -101,6 +102,20 @@ class Engine:
         self.counters.requests += 1
         self._tell_request(request)
         return request
+
+    def pause(self, now: int) -> None:
+        """No step is to be made from `now` on, ns on the monotonic clock."""
+        if self._empty_since is not None:
+            self._waits.append(Span(self._empty_since, now, "wait_for_requests"))
+            self._empty_since = None
+        self._paused_since = now
+
+    def resume(self, now: int) -> None:
+        """Steps are made again."""
+        if self._paused_since is not None:
+            self._waits.append(Span(self._paused_since, now, "paused by the user"))
+            self._paused_since = None
+        self._empty_since = None if self.requests else now
 
     def cancel(self, request: Request) -> bool:
         """End a request with what it has made so far; False when it has ended already."""
@@ -212,10 +227,13 @@ class Engine:
             return self._update(plan, drafts, chosen)
 
     def _forward(self, pieces: list[Piece], runner: Runner) -> Result:
+        start = time.monotonic_ns()
         result = runner.forward(pieces, self.counters.iterations)
         name = "target forward" if runner is self._target else "draft forward"
         if result.span is not None:
             self._passes.append(Span(*result.span, name))
+        if result.micro_batches is not None:
+            self._spans.append(Span(start, time.monotonic_ns(), "wait for stages"))
         return result
 
     def _update(self, plan: Plan, drafts: list[Draft], chosen: list[Chosen | None]) -> list[Step]:

@@ -25,17 +25,18 @@ class Figures:
 
     @classmethod
     def of(cls, loop: Loop) -> Figures:
-        """Those of `loop` now. May be called by any thread: each number is whole, if not all of one instant."""
-        counters = loop.engine.counters
+        """Those of `loop` now. May be called by any thread: all of the last iteration but for the requests' numbers."""
+        told, now = loop.told, loop.engine.counters
+        counters = told.counters
         return cls(
             time.monotonic(),
             counters.iterations,
-            loop.members,
+            told.members,
             counters.emitted,
             counters.drafted,
             counters.accepted,
-            counters.finished,
-            counters.requests - counters.finished,
+            now.finished,
+            now.requests - now.finished,
         )
 
     def line(self, before: Figures, begun: float) -> str:

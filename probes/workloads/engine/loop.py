@@ -5,12 +5,13 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from inspector.errors import Usage
 from probes.workloads.engine.arrivals import Arrivals
 from probes.workloads.engine.control import Change
+from probes.workloads.engine.counters import Counters
 from probes.workloads.engine.engine import Engine
 from probes.workloads.engine.records import CONTEXT, GENERATION, Iteration
 from probes.workloads.engine.request import Request
@@ -56,6 +57,14 @@ class Load:
     seed: int
 
 
+@dataclass(frozen=True)
+class Told:
+    """The engine's counters at a moment, and `members`: requests in the batches of all iterations until then."""
+
+    counters: Counters = field(default_factory=Counters)
+    members: int = 0
+
+
 class Loop:
     """Runs `engine` on the thread that calls `run`; `post`, `change` and `stop` may be called by any, by signals too.
 
@@ -68,8 +77,8 @@ class Loop:
         """Requests that the generator has made so far."""
         self.refused = 0
         """Of them, those that could not fit into the engine."""
-        self.members = 0
-        """Requests in the batches of all iterations so far."""
+        self.told = Told()
+        """As of the end of the last iteration; replaced as a whole: what other threads read belongs together."""
         self.cancelled = 0
         """Requests that were ended when the run ended."""
         self.paused = False
@@ -151,7 +160,8 @@ class Loop:
             iteration = self.engine.step()
         if iteration is None:
             return False
-        self.members += sum(step.phase in (CONTEXT, GENERATION) for step in iteration.steps)
+        members = sum(step.phase in (CONTEXT, GENERATION) for step in iteration.steps)
+        self.told = Told(replace(self.engine.counters), self.told.members + members)
         if self.desk is not None:
             self.desk.deliver(iteration)
         return True
@@ -191,12 +201,18 @@ class Loop:
             self._resting += now - self._pause_began
         self._pause_began = now if paused else None
         self.paused = paused
+        if paused:
+            self.engine.pause(now)
+        else:
+            self.engine.resume(now)
 
     def _stop(self) -> None:
         self._stopping = True
 
     def _end(self) -> None:
         before = self.engine.counters.finished
+        if self.paused:
+            self._pause(False)
         if self.desk is not None:
             self.desk.close()
         self._take(0.0)
