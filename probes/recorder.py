@@ -289,6 +289,8 @@ class _Run:
                 self._name_processes(time.monotonic_ns() + _NAME_NS)
                 if self._gpus is not None:
                     self._gpus.give(self._samples)
+                records, lost = recording.num_records(), recording.num_lost()
+                self._samples.probe(time.monotonic_ns(), "recorder", "off", records, lost, time.process_time_ns())
                 self._samples.flush()
                 recording.finish()
                 if not compact(recording.path, recording.header):

@@ -49,7 +49,12 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", help="the recording to write, NAME.inflight (default: by name and time)"
     )
-    parser.add_argument("--seconds", type=_seconds, metavar="N", help="end the workload after so many seconds")
+    parser.add_argument(
+        "--seconds",
+        type=_seconds,
+        metavar="N",
+        help="end the workload after so many seconds from the start of the command, loading included",
+    )
     parser.add_argument("--headless", action="store_true", help="without a window")
     parser.add_argument(
         "--control",

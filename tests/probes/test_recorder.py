@@ -16,6 +16,7 @@ import pytest
 
 import inspector
 from inspector.trace import header, lock
+from inspector.trace.engine_tables import PROBE_STATES
 from tests.probes.recorded import contents, producers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,6 +106,9 @@ def test_a_workload_is_recorded_and_the_recording_closed(start: Start, tmp_path:
     assert head.clock[0].monotonic_ns < head.clock[1].monotonic_ns
     probes = {trace.names[name] for name in trace["probes"]["name"].tolist()}
     assert probes == {"toy", "recorder"}
+    told = trace["probes"]
+    own = [at for at, name in enumerate(told["name"].tolist()) if trace.names[name] == "recorder"]
+    assert PROBE_STATES[max((told["time"][at], told["state"][at]) for at in own)[1]] == "off"
 
 
 @pytest.mark.parametrize(("toy", "code"), [(("count", "1", "7"), 7), (("no such word",), 1)])
