@@ -76,9 +76,7 @@ class SchedulePainter:
         self._names(painter, frame, area, place)
         self._latencies(painter, frame, area, place)
         painter.setClipping(False)
-        self._heads(painter, place)
-        if picture.waiting and not picture.ask.waiting:
-            self._more(painter, frame, area)
+        self._heads(painter, place, 0 if picture.ask.waiting else picture.waiting)
 
     def _shifted(self, frame: Frame, rect: QRectF) -> QRectF:
         """Where columns of the picture lie now, while a newer picture is on its way."""
@@ -150,18 +148,21 @@ class SchedulePainter:
         every = max(-(-round(metrics.height()) // tall), 1)
         table, names = picture.trace["requests"], picture.trace.names
         group = table.get("group")
-        for at, row in self._visible(frame, area):
+        seen = list(self._visible(frame, area))
+        marked = [at for at, row in seen if int(table["request"][row]) == frame.selection.request]
+        # What one points at has its name in any case, what is selected unless that is too near.
+        pointed = [at for at, _ in seen if at == frame.hovered]
+        kept = {*pointed, *(at for at in marked if all(abs(at - other) >= every for other in pointed))}
+        for at, row in seen:
             number = int(table["request"][row])
-            mine = number == frame.selection.request or at == frame.hovered
-            # In full type at least: between rows that are lower some go without a name.
-            if at % every != every // 2 and not mine:
+            mine = at in kept
+            # In full type at least: between rows that are lower some go without a name, and so do their neighbours.
+            if not mine and (at % every != every // 2 or any(abs(at - other) < every for other in kept)):
                 continue
             top = area.top() + at * tall - frame.scroll
             line = QRectF(
                 theme.px(8), top + tall / 2 - metrics.height() / 2, place.left - theme.px(16), metrics.height()
             )
-            if mine and every > 1:
-                painter.fillRect(line, theme.color("surface"))
             painter.setPen(theme.color("accent" if number == frame.selection.request else "text"))
             painter.drawText(line, _MIDDLE_LEFT, f"{number:,}".replace(",", "\u202f"))
             if group[row] >= 0:
@@ -199,25 +200,13 @@ class SchedulePainter:
                     room = QRectF(left, area.top() + at * tall - frame.scroll, width, tall)
                     painter.drawText(room, _MIDDLE_RIGHT, units.time(float(values[at - picture.top])))
 
-    def _more(self, painter: QPainter, frame: Frame, area: QRectF) -> None:
-        """Those that only wait are told of below the rows."""
-        theme, count = self._theme, frame.picture.waiting
-        painter.setFont(theme.font("small"))
-        metrics = QFontMetricsF(painter.font())
-        text = f"{count:,} more only wait{'s' * (count == 1)} here"
-        bottom = area.top() + frame.picture.alive * frame.row_height - frame.scroll
-        top = min(bottom + theme.px(4), area.bottom() - metrics.height() - theme.px(2))
-        room = QRectF(area.left() + theme.px(4), top, metrics.horizontalAdvance(text) + theme.px(8), metrics.height())
-        painter.fillRect(room, theme.color("surface"))
-        painter.setPen(theme.color("muted"))
-        painter.drawText(room, int(Qt.AlignmentFlag.AlignCenter), text)
-
-    def _heads(self, painter: QPainter, place: Geometry) -> None:
+    def _heads(self, painter: QPainter, place: Geometry, waiting: int) -> None:
+        """Over names and latencies; those that only wait have no rows and are told of here, where they cover none."""
         theme = self._theme
         painter.setFont(theme.font("small"))
         painter.setPen(theme.color("muted"))
         line = QRectF(theme.px(8), 0, place.left - theme.px(16), place.ruler)
-        painter.drawText(line, _MIDDLE_LEFT, "Request")
+        painter.drawText(line, _MIDDLE_LEFT, f"Request, +{waiting:,} waiting" if waiting else "Request")
         for column, text in enumerate(("TTFT", "TPOT") if place.side else ()):
             left = place.right + theme.px(8) + column * place.side
             painter.drawText(QRectF(left, 0, place.side - theme.px(12), place.ruler), _MIDDLE_RIGHT, text)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from inspector import units
 from inspector.analysis.draft_length import Estimate, NoCost
 from inspector.picture.palette import ink
-from inspector.picture.speculation import Group, SpeculationPicture
+from inspector.picture.speculation import SpeculationPicture
 from inspector.trace.selection import Window
 from ui.inks import color_of, fill
 from ui.speculation.chart import Chart, group_ink, shown_groups
@@ -25,6 +25,15 @@ class OverTimeChart(Chart):
 
     title = "Acceptance over time"
     basis = "measured"
+
+    def headings(self) -> tuple[str, ...]:
+        """With what the ground is."""
+        short = f"{self.title} · {self.basis}"
+        return (
+            f"{short}; grey: how many tokens were drafted",
+            f"{short}; grey: drafted",
+            f"Acceptance · {self.basis}; grey: drafted",
+        )
 
     def words(self) -> str:
         """From when to when, and how much."""
@@ -87,7 +96,13 @@ class PositionChart(Chart):
     def headings(self) -> tuple[str, ...]:
         """With what bars and line are."""
         short = f"{self.title} · {self.basis}"
-        return f"{short}: of all that drafted it (bars), of those that reached it (line)", short
+        return (
+            f"{short}: of all that drafted it (bars), of those that reached it (line)",
+            f"By position · {self.basis}: of all (bars), of who reached it (line)",
+            f"By position: of all (bars), of reached (line) · {self.basis}",
+            f"By position · {self.basis}: bars all, line reached",
+            short,
+        )
 
     def words(self) -> str:
         """Position by position."""
@@ -184,7 +199,12 @@ class LengthChart(Chart):
             short = f"{short} range"
             return f"{short}; which is best {DOUBT}", f"{short}; best cannot be told", short
         best = ", ".join(f"{group.name} {_among_words(group.estimate)}".strip() for group in drafted)
-        return f"{short} from measured acceptance and passes; best {best}", f"{short}; best {best}", short
+        return (
+            f"{short} from measured acceptance and passes; best {best}",
+            f"{short}; best {best}",
+            f"Best {best} · {self.basis}",
+            short,
+        )
 
     def words(self) -> str:
         """The best lengths."""
@@ -222,8 +242,6 @@ class LengthChart(Chart):
             if not group.estimate.doubtful:
                 self._line(painter, points, group.estimate, self.color(group, at))
                 self._ring(painter, points, group.estimate)
-        if not isinstance(picture.cost, NoCost):
-            self._best(painter, area, shown)
 
     def _range(self, painter: QPainter, area: QRectF, found: Estimate, top: float, color: QColor) -> None:
         """From the least to the highest speedup that the measured passes allow, as far as was drafted."""
@@ -260,25 +278,6 @@ class LengthChart(Chart):
             painter.setPen(QPen(self.theme.color("text"), px(1.6)))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawEllipse(points[found.best], px(5.5), px(5.5))
-
-    def _best(self, painter: QPainter, area: QRectF, shown: list[Group]) -> None:
-        """The best lengths in words, where curves are lowest as a rule: at the right, from below."""
-        px, metrics = self.theme.px, QFontMetricsF(painter.font())
-        texts = [f"{group.name}{': ' * bool(group.name)}{best_words(group.estimate)}" for group in shown]
-        width = max(metrics.horizontalAdvance(text) for text in texts) + px(16)
-        top = area.bottom() - len(texts) * metrics.height() - px(4)
-        if top < area.center().y():
-            # In a low chart the rings and the heading have to do.
-            return
-        ground = self.theme.color("surface")
-        ground.setAlpha(215)
-        painter.fillRect(QRectF(area.right() - width, top, width, len(texts) * metrics.height()), ground)
-        for at, (group, text) in enumerate(zip(shown, texts, strict=True)):
-            line = QRectF(area.right() - width, top + at * metrics.height(), width, metrics.height())
-            box = QRectF(line.left() + px(2), line.center().y() - px(3), px(7), px(7))
-            fill(painter, box, group_ink(group, at), self.theme)
-            painter.setPen(self.theme.color("text"))
-            painter.drawText(line.adjusted(px(14), 0, 0, 0), int(Qt.AlignmentFlag.AlignVCenter), text)
 
     def lines_at(self, point: QPointF, area: QRectF, picture: SpeculationPicture) -> list[tuple[str, str]]:
         """Tokens, cost and speedup of a length."""
