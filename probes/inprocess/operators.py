@@ -29,10 +29,14 @@ BURST = 150_000
 """Records that may come at once, at the start and after a rest."""
 SLICE_EVERY = 30
 """torch.profiler halves the speed of what it watches; one iteration in 30 costs about a twentieth."""
+WHILE_BUILT_EVERY = 100
+"""Fewer of them while what is to replace them is built, which is soon."""
+OURS = "inflight probe: reading operators"
+"""The range, on the workload's thread, of what starting a slice and reading it takes."""
 
 logger = logging.getLogger(__name__)
 
-_OPERATOR = 3  # index into RANGE_KINDS
+_ANNOTATION, _OPERATOR = 2, 3  # indexes into RANGE_KINDS
 _SECOND = 1_000_000_000
 
 
@@ -85,10 +89,11 @@ class Operators:
         self._build: Build | None = None
         self._native: NativeOperators | None = None
         self._slices: TorchSlices | None = None
-        self._pace = Pace(SLICE_EVERY, per_minute, burst)
+        self._pace = Pace(SLICE_EVERY, *self._budget)
         with self._guarded():
             if mode == "native":
                 self._build = Build()
+                self._pace = Pace(WHILE_BUILT_EVERY, *self._budget)
                 self._take_native()
             if mode in ("native", "sampled") and self._native is None:
                 self._slices = TorchSlices()
@@ -122,7 +127,10 @@ class Operators:
             if one_in and capture is not None:
                 self._one_in = one_in
                 self._capturing = True
+                begun = time.monotonic_ns()
                 capture.begin()
+                if self._native is None:
+                    self._mark(begun)
 
     def iteration_end(self) -> None:
         """It ended: hand over what was captured, and once a second how things are."""
@@ -170,6 +178,7 @@ class Operators:
             self._pace = Pace(1, *self._budget)
         elif self._build.reason:
             self._why, self._build = f"no native capture: {self._build.reason}", None
+            self._pace = Pace(SLICE_EVERY, *self._budget)
         else:
             self._why = "the native capture is being built"
 
@@ -178,7 +187,21 @@ class Operators:
         if self._native is not None:
             self._give_native(self._native)
         elif self._slices is not None:
+            begun = time.monotonic_ns()
             self._give_slice(self._slices.end())
+            self._mark(begun)
+
+    def _mark(self, begun: int) -> None:
+        """Name the time since `begun`, in which the workload stood still for us. No record of the workload's."""
+        row = (
+            begun,
+            time.monotonic_ns(),
+            threading.get_native_id(),
+            self._name(OURS),
+            _ANNOTATION,
+            self._name("probe"),
+        )
+        self._sink.add("ranges", [row])
 
     def _give_native(self, native: NativeOperators) -> None:
         before = native.lost

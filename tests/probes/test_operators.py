@@ -18,7 +18,7 @@ from inspector.trace.ring import Ring
 from inspector.trace.schema import RANGE_KINDS
 from probes.inprocess import operators, torch_slices
 from probes.inprocess.native_operators import Build, NativeOperators
-from probes.inprocess.operators import SLICE_EVERY, Operators
+from probes.inprocess.operators import OURS, SLICE_EVERY, WHILE_BUILT_EVERY, Operators
 from probes.inprocess.producer import ENVIRONMENT, from_environment
 from probes.inprocess.torch_slices import Call, Operator, Slice, TorchSlices, Work
 
@@ -132,7 +132,7 @@ def test_what_it_hands_over_is_what_a_ring_takes(
     by_callback = rows[rows["end"] <= after]
     assert Counter(names[name] for name in by_callback["name"].tolist()) == names_by_profiler()
     assert (by_callback["start"] >= before).all()
-    assert {names[domain] for domain in rows["domain"].tolist()} == {"operators", "sampled 1/30"}
+    assert {names[domain] for domain in rows["domain"].tolist()} == {"operators", "sampled 1/30", "probe"}
     assert set(rows["thread"].tolist()) == {threading.get_native_id()}
     told = [names[name] for name in taken.tables["probes"]["name"].tolist()]
     assert told.count("operators") >= 2
@@ -203,7 +203,13 @@ def test_slices_take_one_whole_iteration_in_thirty_and_say_so() -> None:
     run = operators.start(sink, "sampled", PLENTY, PLENTY)
     expected = names_by_profiler()
     spans = [captured(run, work) for _ in range(2 * SLICE_EVERY + 5)]
-    rows = sink.ranges()
+    ours = [row for row in sink.ranges() if row[3] == OURS]
+    rows = [row for row in sink.ranges() if row[3] != OURS]
+    assert {row[2:] for row in ours} == {(threading.get_native_id(), OURS, "annotation", "probe")}
+    assert run.status.records == len(rows)
+    for at, (starting, reading) in ((SLICE_EVERY - 1, ours[:2]), (2 * SLICE_EVERY - 1, ours[2:])):
+        assert spans[at - 1][1] <= starting[0] <= starting[1] <= spans[at][0]
+        assert spans[at][1] <= reading[0] <= reading[1] <= spans[at + 1][0]
     assert Counter(row[3] for row in rows) == expected + expected
     assert {row[4:] for row in rows} == {("operator", f"sampled 1/{SLICE_EVERY}")}
     assert {row[2] for row in rows} == {threading.get_native_id()}
@@ -233,7 +239,9 @@ def test_while_the_library_is_built_slices_stand_in(
     run = operators.start(sink, "native", PLENTY, PLENTY)
     assert run.status.state == "sampling"
     assert "being built" in run.status.message
-    captured(run, work)
+    for _ in range(WHILE_BUILT_EVERY):
+        captured(run, work)
+    assert {row[5] for row in sink.ranges() if row[3] != OURS} == {f"sampled 1/{WHILE_BUILT_EVERY}"}
     gate.touch()
     until = time.monotonic() + 60
     while not run.status.message.startswith("native") and time.monotonic() < until:
