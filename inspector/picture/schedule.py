@@ -88,9 +88,10 @@ class Strips:
 @dataclass(frozen=True, eq=False)
 class SchedulePicture:
     """`rows` (of requests) from `top` on of the `alive` ones in view by arrival, those among them that only static
-    batching would still hold; `waiting` ones only waited. `cells` (rows, width) are codes or NOTHING; `static` the same
-    for static batching. `fullest` is how many tokens a full cell stands for, `groups` the rank of each kind of prompt
-    (name id). `missing` says what the trace has no data for.
+    batching would still hold; `everyone` are the rows of all that are alive. `waiting` ones only waited. `cells`
+    (rows, width) are codes or NOTHING; `static` the same for static batching. `fullest` is how many tokens a full
+    cell stands for, `groups` the rank of each kind of prompt (name id). `missing` says what the trace has no data
+    for.
     """
 
     trace: Trace
@@ -101,6 +102,7 @@ class SchedulePicture:
     alive: int
     waiting: int
     top: int
+    everyone: Rows
     rows: Rows
     times: RequestTimes
     cells: Codes
@@ -119,7 +121,9 @@ def schedule(trace: Trace, ask: Ask) -> SchedulePicture:
     if engine is None:
         empty = np.empty((0, ask.span.width), np.uint8)
         times = request_times(trace, none)
-        return SchedulePicture(trace, ask, None, None, None, 0, 0, 0, none, times, empty, None, None, 1, {}, missing)
+        return SchedulePicture(
+            trace, ask, None, None, None, 0, 0, 0, none, none, times, empty, None, None, 1, {}, missing
+        )
     axis = Axis(ask.span, engine)
     steps = trace.index(Steps) if len(trace["steps"]) else None
     lives = Lives.of(trace, axis, steps)
@@ -144,6 +148,7 @@ def schedule(trace: Trace, ask: Ask) -> SchedulePicture:
         len(alive),
         int(np.count_nonzero(waits)),
         top,
+        alive,
         rows,
         request_times(trace, rows),
         cells,

@@ -291,7 +291,27 @@ def test_rows_that_do_not_fit_scroll(user: User) -> None:
     view = shown(user, trace)
     picture = view.answer
     assert picture is not None
+    # It begins where all rows fit, or as many iterations as one sees each of.
+    assert span(view) == (0, NEWEST)
+    assert picture.axis is not None
+    last = int(picture.axis.batches.number[-1])
+    user.session.select(Selection(iteration=last))
+    QApplication.processEvents()
+    low, high = span(view)
+    assert low < len(picture.axis.batches) - 0.5 < high
+    served = np.flatnonzero(trace["iterations"]["iteration"] == last)[0]
+    mine = trace["steps"]["request"][trace["steps"]["iteration"] == served]
+    assert view.answer is not None
+    assert set(mine.tolist()) <= set(view.answer.rows.tolist())
+    user.session.select(NOTHING)
+    view.fit()
+    QApplication.processEvents()
+    picture = view.answer
     assert picture.alive == 600
+    user.session.select(Selection(iteration=last))
+    assert view.canvas._bar.value() > 0
+    QApplication.processEvents()
+    assert set(mine.tolist()) <= set(view.answer.rows.tolist())
     assert len(picture.rows) < 600
     view.canvas.scroll_to_end()
     QApplication.processEvents()

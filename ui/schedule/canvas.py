@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QNativeGestureEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QScrollBar, QWidget
@@ -105,6 +106,29 @@ class ScheduleCanvas(QWidget):
             self._bar.setValue(row * tall)
         elif (row + 1) * tall > self._bar.value() + room:
             self._bar.setValue((row + 1) * tall - room)
+
+    def bring(self, number: int) -> bool:
+        """Bring the requests of an iteration into sight; False where its picture is not there yet."""
+        picture = self.picture
+        if picture is None or picture.axis is None or picture.steps is None:
+            return False
+        axis = picture.axis
+        at = np.flatnonzero(axis.batches.number == number)
+        if not len(at) or not axis.span.low <= float(axis.left(at)[0]) < axis.span.high:
+            return False
+        steps = picture.trace["steps"]
+        mine = steps["request"][steps["iteration"] == axis.batches.row[at[0]]]
+        places = np.flatnonzero(np.isin(picture.everyone, mine[mine >= 0]))
+        if len(places):
+            # The first of them last, so that it is in sight where not all fit.
+            self.scroll_to(int(places[-1]))
+            self.scroll_to(int(places[0]))
+        return True
+
+    def overflows(self, rows: int) -> bool:
+        """Whether so many rows would have to scroll."""
+        area = self.place.rows(len(self.strips)).height()
+        return rows * self.place.row_height(rows, len(self.strips)) > area
 
     def scroll_by(self, pixels: int) -> None:
         """Scroll the rows down."""

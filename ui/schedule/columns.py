@@ -33,6 +33,12 @@ class Columns:
         """Whether the newest iteration is in view."""
         return self._span is None or self._span[1] >= self.total
 
+    def begin(self, total: int, newest: bool) -> None:
+        """Where rows for all of `total` do not fit: the newest ones, else the first."""
+        if self._span is None and total > NEWEST:
+            low = total - NEWEST if newest else 0.0
+            self._span, self.total = (low, low + NEWEST), float(total)
+
     def settle(self, span: tuple[float, float], total: int) -> None:
         """There are `total` iterations now, and where nothing was in view yet, `span` is."""
         if self._span is None:

@@ -52,6 +52,8 @@ class Schedule(View):
         # The recording that columns and engine were chosen for, and its generation.
         self._recording: tuple[tuple[str, ...], int] = ((), 0)
         self._own = False
+        # An iteration that was selected elsewhere and is still to be brought into sight.
+        self._sought: int | None = None
         self.across = Segments("Columns", (("iterations", "Iterations"), ("time", "Time")))
         self.across.chosen.connect(lambda _: self.refresh())
         self.static = QPushButton("Static batching")
@@ -104,8 +106,12 @@ class Schedule(View):
         self.answer = picture
         self._engines(answer.engines)
         if picture.axis is not None and not picture.ask.span.by_time:
+            if self.canvas.overflows(picture.alive):
+                self.iterations.begin(len(picture.axis.batches), self.session.live.is_on)
             self.iterations.settle((picture.ask.span.low, picture.ask.span.high), len(picture.axis.batches))
         self.canvas.show_picture(picture)
+        if self._sought is not None and self.canvas.bring(self._sought):
+            self._sought = None
         self.canvas.look(self._span(self.session.window))
         self.canvas.select(self.session.selection)
         self.measures.say(measures(answer.figures))
@@ -280,6 +286,9 @@ class Schedule(View):
     def _selection_changed(self) -> None:
         selection = self.session.selection
         self.canvas.select(selection)
+        self._sought = None if self._own else selection.iteration
+        if self._sought is not None and self.canvas.bring(self._sought):
+            self._sought = None
         if self._own or self.answer is None or self.answer.axis is None or self._by_time:
             return
         # Chosen elsewhere: it comes into view.
