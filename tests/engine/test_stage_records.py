@@ -69,6 +69,26 @@ def test_waiting_computing_and_sending_fill_the_time_of_a_stage(told: list[Taken
         assert (forward["end"] == work["end"]).all()
 
 
+def test_a_wait_is_told_whatever_message_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TLLM_INSPECTOR_RUN", str(tmp_path))
+    stages = StagesRunner(tiny.target(), 2, 1, 8, 4)
+    stages.forward([Piece([1, 2, 3], 0, [0], 1)], 0)
+    stages.resize(6)
+    stages.move([])
+    stages.forward([Piece([4], 3, [0], 1)], 1)
+    stages.close()
+    for path in tmp_path.glob("stage*.ring"):
+        ring = Ring(path)
+        taken = ring.take()
+        ring.close()
+        names, ranges = dict(taken.names), np.sort(taken.tables["ranges"], order=["start", "end"])
+        expected = [
+            name for what in ("forward", "resize", "move pages", "forward") for name in ("receive", what, "send")
+        ]
+        assert [names[name] for name in ranges["name"].tolist()] == expected
+        assert (ranges["start"][1:] == ranges["end"][:-1]).all()
+
+
 def test_passes_stand_in_for_the_work_of_a_device_of_their_own(told: list[Taken]) -> None:
     for stage, taken in enumerate(told):
         names = dict(taken.names)

@@ -39,9 +39,13 @@ class Stage:
             case MicroBatch():
                 return self._forward(message)
             case Move(transfers):
+                start = time.monotonic_ns()
                 self._layers.move(transfers)
+                self._log.did("move pages", start, time.monotonic_ns())
             case Resize(blocks):
+                start = time.monotonic_ns()
                 self._layers.resize(blocks)
+                self._log.did("resize", start, time.monotonic_ns())
             case Setup():
                 self._set_up(message)
         return message
@@ -84,7 +88,7 @@ class _Log:
         self._thread = threading.get_native_id()
         self._correlation = 0
         self._handed_on = time.monotonic_ns()
-        self._forward: tuple[int, int] | None = None
+        self._done: tuple[str, int, int] | None = None
         self._names: dict[str, int] = {}
 
     def begin(self, layers: range) -> None:
@@ -94,9 +98,13 @@ class _Log:
             self._producer.thread_name(f"stage {self._number}: {which}")
             self._producer.device(self._number, f"CPU stage {self._number} (no GPU)")
 
+    def did(self, name: str, start: int, end: int) -> None:
+        """What the last message asked for was done from `start` to `end`."""
+        self._done = name, start, end
+
     def forward(self, start: int, end: int, cpu: int, batch: MicroBatch) -> None:
         """A forward pass from `start` to `end` took `cpu` of the processor (all ns)."""
-        self._forward = start, end
+        self.did("forward", start, end)
         if self._producer is None:
             return
         self._correlation += 1
@@ -110,12 +118,12 @@ class _Log:
         """What came of the last message has been handed on."""
         now, before = time.monotonic_ns(), self._handed_on
         self._handed_on = now
-        if self._forward is None or self._producer is None:
+        if self._done is None or self._producer is None:
             return
-        start, end = self._forward
-        self._forward = None
+        what, start, end = self._done
+        self._done = None
         domain = self._producer.name("stage")
-        spans = (("receive", before, start), ("forward", start, end), ("send", end, now))
+        spans = (("receive", before, start), (what, start, end), ("send", end, now))
         self._producer.add(
             "ranges",
             [
