@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from tests.ui.user import User
 from ui.export import write_png, write_svg
 from ui.inks import color_of
 from ui.speculation.chart import Chart
+from ui.speculation.figures import measures
 from ui.views.speculation import Speculation
 from ui.views.view import State
 
@@ -198,6 +200,25 @@ def test_without_a_cost_of_passes_only_tokens_per_pass_are_estimated(user: User)
     assert picture.everything is not None
     assert np.isnan(picture.everything.estimate.speedup).all()
     assert "tokens per pass" in tip(view.by_length, 0.3)["faq"]
+
+
+def test_where_passes_do_not_tell_which_length_is_best_none_is_named(user: User) -> None:
+    view = shown(user, engine_trace(Setup()))
+    picture = view.answer
+    assert picture is not None
+    assert picture.everything is not None
+    found = picture.everything.estimate
+    doubt = replace(found, low=found.low * 0.5, high=found.high * 1.5, best=-1, among=(0, found.seen))
+    groups = tuple(replace(each, estimate=doubt) for each in picture.groups)
+    said = replace(picture, everything=replace(picture.everything, estimate=doubt), groups=groups)
+    best = measures(said)[-1]
+    assert (best.title, best.value) == ("Best draft length", "cannot tell")
+    assert "change the draft length while it runs" in best.tip
+    view.by_length.show_picture(said)
+    assert "cannot be told" in view.by_length.headings()[0]
+    assert "cannot tell" in view.by_length.accessibleDescription()
+    assert " to " in tip(view.by_length, 0.3)["faq"]
+    assert view.by_length.grab().size().isValid()
 
 
 def test_a_trace_without_an_engine_says_so(user: User) -> None:

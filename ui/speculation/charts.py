@@ -197,7 +197,11 @@ class LengthChart(Chart):
         drafted = [group for group in groups if group.counts.drafted]
         if any(group.estimate.doubtful for group in drafted):
             short = f"{short} range"
-            return f"{short}; which is best {DOUBT}", f"{short}; best cannot be told", short
+            return (
+                f"{short}; which is best {DOUBT}",
+                f"Best cannot be told: change the length as it runs · {self.basis}",
+                short,
+            )
         best = ", ".join(f"{group.name} {_among_words(group.estimate)}".strip() for group in drafted)
         return (
             f"{short} from measured acceptance and passes; best {best}",
