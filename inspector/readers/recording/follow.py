@@ -22,7 +22,7 @@ _MOST_BYTES = 16 << 20
 _FIRST_LAG_NS, _MOST_LAG_NS = 150_000_000, 350_000_000
 
 # How much device work, how many calls and ranges of a run stay at hand: at least so long, at most twice.
-KEPT_NS = 60_000_000_000
+KEPT_NS = 40_000_000_000
 
 
 class Following:
