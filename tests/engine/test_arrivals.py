@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 from itertools import pairwise
 
 import pytest
 
 from probes.workloads.engine.arrivals import BURST, Arrival, Arrivals, Prompts
+from probes.workloads.engine.options import SLOWEST
 from probes.workloads.engine.prompts import SYSTEM_PROMPTS
 from probes.workloads.engine.tokens import ASSISTANT, USER, Tokenizer
 
@@ -67,6 +69,13 @@ def test_the_rate_may_change_and_be_none() -> None:
     for one, other in zip(after, expected[len(before) :], strict=True):
         assert one.offset == pytest.approx(30 * SECOND + (other.offset - 10 * SECOND) / 2, abs=2)
         assert one.prompt == other.prompt
+
+
+@pytest.mark.parametrize("kind", ["poisson", "burst"])
+def test_the_slowest_arrivals_can_be_waited_for(kind: str) -> None:
+    offsets = [0, *(one.offset for one in _first(200, _arrivals(kind, SLOWEST)))]
+    longest = max(after - before for before, after in pairwise(offsets))
+    assert 1 / SLOWEST < longest / SECOND < threading.TIMEOUT_MAX / 10
 
 
 def test_groups_and_output_lengths_come_by_their_shares() -> None:

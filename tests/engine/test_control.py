@@ -40,6 +40,7 @@ def test_lines_take_effect_in_order() -> None:
         ('{"set": {"speed": 4}}', "no option 'speed'"),
         ('{"set": {"stages": 2}}', "cannot change while the engine runs. These can: "),
         ('{"set": {"rate": -1}}', "--rate -1: it must be a number of 0 to 1000"),
+        ('{"set": {"rate": 1e-11}}', "--rate 1e-11: it must be 0 or a number of 1e-06 to 1000"),
         ('{"set": {"rate": 1, "draft_len": 0}}', "--draft-len 0"),
         ('{"pause": 1}', "true or false"),
         ('{"stop": null}', "true or false"),

@@ -34,7 +34,8 @@ def _values(name: str) -> st.SearchStrategy[Any]:
             numbers = st.integers(int(about.low), int(about.high))
             return numbers if DEFAULTS[name] is not None else st.none() | numbers
         case "float":
-            return st.floats(about.low, about.high)
+            floats = st.floats(about.low, about.high)
+            return floats.filter(lambda rate: not 0 < rate < options.SLOWEST) if name == "rate" else floats
     keys = st.sampled_from(options.GROUPS) if name == "mix" else st.integers(1, options.LONGEST).map(str)
     return st.dictionaries(keys, st.floats(0, 1e6), min_size=1).filter(lambda shares: sum(shares.values()) > 0)
 
@@ -75,6 +76,8 @@ def test_numbers_outside_their_limits_are_refused_in_one_line(name: str) -> None
         ("blocks", True, "whole number"),
         ("blocks", 12.0, "whole number"),
         ("rate", float("nan"), "number of 0 to 1000"),
+        ("rate", 1e-11, "0 or a number of 1e-06 to 1000"),
+        ("rate", 1e-300, "0 or a number of 1e-06 to 1000"),
         ("rate", "fast", "number of 0 to 1000"),
         ("max_batch_size", None, "whole number"),
         ("mix", {}, "NAME=SHARE"),
@@ -82,6 +85,8 @@ def test_numbers_outside_their_limits_are_refused_in_one_line(name: str) -> None
         ("mix", {"poems": 1}, "faq, prose, copy"),
         ("mix", {"faq": -1}, "0 or more"),
         ("mix", {"faq": 0, "copy": 0.0}, "all 0"),
+        ("mix", {"faq": 1e308, "prose": 1e308}, "larger than a number can be"),
+        ("output_tokens", {"8": 1e308, "9": 1e308}, "larger than a number can be"),
         ("prompt_tokens", {"1025": 1}, "0 to 1024"),
         ("output_tokens", {"0": 1, "8": 1}, "1 token or more"),
     ],

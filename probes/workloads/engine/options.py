@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
+import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, cast, get_type_hints
@@ -17,6 +18,8 @@ from inspector.errors import Usage
 GROUPS = ("faq", "prose", "copy")
 LONGEST = 1024
 """Most tokens that a mix may ask of a prompt or of an output."""
+SLOWEST = 1e-6
+"""Least rate of arrivals that is not 0, requests/s: slower ones are due beyond what a clock of 64 bits counts in ns."""
 _LENGTHS = frozenset(map(str, range(LONGEST + 1)))
 
 Share = Mapping[str, float]
@@ -158,6 +161,8 @@ def check(name: str, value: object) -> None:
             if isinstance(value, bool) or not isinstance(value, types) or not about.low <= value <= about.high:
                 whole = "whole number" if number == "int" else "number"
                 raise Usage(written, f"it must be a {whole} of {about.low:.10g} to {about.high:.10g}")
+            if name == "rate" and 0 < value < SLOWEST:
+                raise Usage(written, f"it must be 0 or a number of {SLOWEST:.10g} to {about.high:.10g}")
 
 
 def _check_mix(name: str, value: object) -> None:
@@ -172,6 +177,8 @@ def _check_mix(name: str, value: object) -> None:
             raise Usage(f"{flag(name)} {key}", f"lengths are whole numbers of 0 to {LONGEST} tokens")
     if not sum(value.values()) > 0:
         raise Usage(flag(name), "the shares are all 0")
+    if sum(value.values()) > sys.float_info.max:
+        raise Usage(flag(name), "the sum of the shares is larger than a number can be")
 
 
 DEFAULTS: Mapping[str, Value] = {
