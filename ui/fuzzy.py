@@ -21,13 +21,13 @@ def score(query: str, text: str) -> float | None:
         begins = whole == 0 or not inside[whole - 1].isalnum()
         return 100.0 + (20.0 if begins else 0.0) - len(text) * 0.1
     total, at, before = 0.0, 0, -2
-    for letter in wanted:
+    for place, letter in enumerate(wanted):
         found = inside.find(letter, at)
         if found < 0:
             return None
         # The start of a word further on is a better match for this letter than the middle of one here.
         start = _word_start(inside, letter, found)
-        if start is not None and before + 1 != found:
+        if start is not None and before + 1 != found and _occurs(wanted[place + 1 :], inside, start + 1):
             found = start
         total += 3.0 if found == before + 1 else 4.0 if start == found else 1.0
         before, at = found, found + 1
@@ -48,6 +48,15 @@ def ranked(query: str, texts: list[str], others: list[str] | None = None) -> lis
     found = [(fit, at) for at, fit in enumerate(fits) if fit is not None]
     enough = max((fit for fit, _ in found), default=0.0) * _ENOUGH
     return [at for fit, at in sorted(found, key=lambda each: (-each[0], each[1])) if fit >= enough]
+
+
+def _occurs(letters: str, text: str, at: int) -> bool:
+    """Whether the letters come in that order from `at` on."""
+    for letter in letters:
+        at = text.find(letter, at) + 1
+        if not at:
+            return False
+    return True
 
 
 def _word_start(text: str, letter: str, at: int) -> int | None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ui.fuzzy import ranked, score
@@ -11,6 +11,7 @@ def occurs_in_order(query: str, text: str) -> bool:
     return all(letter in rest for letter in query)
 
 
+@example("bb", "ab-b")
 @given(st.text("abc ", max_size=5), st.text("abcd -", max_size=12))
 def test_it_fits_where_the_letters_occur_in_order(query: str, text: str) -> None:
     wanted = query.replace(" ", "")
