@@ -34,7 +34,8 @@ def windows() -> set[QWidget]:
 
 
 def running_timers() -> set[int]:
-    timers = (each for each in gc.get_objects() if isinstance(each, QTimer))
+    # By its type: some objects of other libraries answer with a warning when they are asked for their class.
+    timers = (each for each in gc.get_objects() if issubclass(type(each), QTimer))
     return {id(timer) for timer in timers if shiboken6.isValid(timer) and timer.isActive()}
 
 
