@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QStackedLayout, QWidget
 
@@ -38,6 +38,9 @@ class Host:
     theme: Theme
     settings: SettingsFile
     child: Child = field(default_factory=Child)
+
+
+_LEAST_TALL = 120
 
 
 class State(Enum):
@@ -113,6 +116,11 @@ class View(QWidget):
     def begin(self) -> None:
         """Catch up with a trace that was there before the view."""
         self._trace_changed()
+
+    def minimumSizeHint(self) -> QSize:
+        """Docks are as tall as the tallest of their tabs must be: no view may take the timeline's room by that."""
+        hint = super().minimumSizeHint()
+        return QSize(hint.width(), min(hint.height(), self.theme.px(_LEAST_TALL)))
 
     def take_focus(self) -> None:
         """Give the focus to the first widget of the view that takes it by the keyboard."""
