@@ -7,10 +7,12 @@ killed takes away what the workload writes to.
 from __future__ import annotations
 
 import os
+import select
 import stat
 from pathlib import Path
 
 _PIECE = 1 << 16
+_PATIENCE_S = 5.0
 
 
 def can_break(to: int) -> bool:
@@ -50,6 +52,17 @@ class Output:
                 return
             if written < len(piece):
                 os.lseek(self._file, at + written, os.SEEK_SET)
+                return
+
+    def finish(self) -> None:
+        """Nothing more is written: copy the rest, as long as the other side goes on taking it."""
+        while self._open:
+            before = os.lseek(self._file, 0, os.SEEK_CUR)
+            self.forward()
+            if not self._open or os.lseek(self._file, 0, os.SEEK_CUR) == os.fstat(self._file).st_size:
+                return
+            _, ready, _ = select.select([], [self._to], [], _PATIENCE_S)
+            if not ready and os.lseek(self._file, 0, os.SEEK_CUR) == before:
                 return
 
     def close(self) -> None:

@@ -175,7 +175,7 @@ class _Run:
         self._workload.close()
         self._close()
         if self._output is not None:
-            self._output.forward()
+            self._output.finish()
             self._output.close()
         self._recording.leave()
         code = self._workload.code or 0

@@ -51,7 +51,7 @@ def _find(target: str) -> tuple[Address, int]:
     from probes.server_http import processes
     from probes.server_http.client import address
 
-    if not target.isdigit():
+    if not (target.isascii() and target.isdigit()):
         found = address(target)
         return found, processes.pid_at(found.port) if found.is_here and sys.platform == "linux" else -1
     pid = int(target)

@@ -58,13 +58,14 @@ class Address:
 
 def address(text: str) -> Address:
     """From an URL, or HOST:PORT. Raises Usage."""
-    parts = urlsplit(text if "://" in text else f"http://{text}")
+    wrong = Usage(f"{text!r} is no address of a server", "", "it is like http://localhost:8000")
     try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
         port = parts.port
-    except ValueError:
-        port = -1
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
-        raise Usage(f"{text!r} is no address of a server", "", "it is like http://localhost:8000")
+    except ValueError as error:
+        raise wrong from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise wrong
     if parts.username or parts.password:
         raise Usage("an address with a password in it", "it would stand in the recording", "leave the password out")
     usual = 443 if parts.scheme == "https" else 80

@@ -134,3 +134,10 @@ def test_output_is_copied_as_far_as_it_is_taken(tmp_path: Path) -> None:
     output.forward()
     output.close()
     os.close(there)
+
+
+def test_a_line_that_is_nested_without_end_is_left_out(run: Callable[..., Workload]) -> None:
+    workload = run(LISTENING, control=True)
+    workload.tell(b"[" * 60_000 + b"\n", 0.0)
+    workload.tell(b'{"a":' * 3000 + b"1" + b"}" * 3000 + b"\n", 0.0)
+    assert not workload.is_stopping
