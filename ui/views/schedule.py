@@ -46,6 +46,7 @@ class Schedule(View):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
+        self._settling = False
         self.answer: SchedulePicture | None = None
         self._process: int | None = None
         self.iterations = Columns()
@@ -122,7 +123,11 @@ class Schedule(View):
         self.note.setVisible(bool(said))
         self.legend.say(picture.static is not None, picture.fullest > 1, picture.steps is not None)
         self.newest.setVisible(not self._follows())
-        self.refresh()
+        # What it shows may need other columns once, never again and again: a small canvas would not settle.
+        if not self._settling:
+            self._settling = True
+            self.refresh()
+            self._settling = False
 
     def rows_for_copy(self) -> Rows | None:
         """One row per request in view, with its times."""

@@ -40,7 +40,7 @@ class Host:
     child: Child = field(default_factory=Child)
 
 
-_LEAST_TALL = 120
+_LEAST_TALL = 190
 
 
 class State(Enum):
@@ -120,7 +120,7 @@ class View(QWidget):
     def minimumSizeHint(self) -> QSize:
         """Docks are as tall as the tallest of their tabs must be: no view may take the timeline's room by that."""
         hint = super().minimumSizeHint()
-        return QSize(hint.width(), min(hint.height(), self.theme.px(_LEAST_TALL)))
+        return QSize(hint.width(), min(hint.height(), _LEAST_TALL))
 
     def take_focus(self) -> None:
         """Give the focus to the first widget of the view that takes it by the keyboard."""
