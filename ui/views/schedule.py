@@ -46,7 +46,7 @@ class Schedule(View):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self._settling = False
+        self._settling = 0
         self.answer: SchedulePicture | None = None
         self._process: int | None = None
         self.iterations = Columns()
@@ -103,6 +103,18 @@ class Schedule(View):
 
     def show_answer(self, answer: Answer) -> None:
         """Canvas, figures, notes."""
+        self._settling += 1
+        try:
+            self._show(answer)
+        finally:
+            self._settling -= 1
+
+    def refresh(self) -> None:
+        """Once more for what an answer shows, never again and again: a small canvas would not settle."""
+        if self._settling < 2:
+            super().refresh()
+
+    def _show(self, answer: Answer) -> None:
         picture = answer.picture
         self.answer = picture
         self._engines(answer.engines)
@@ -117,23 +129,17 @@ class Schedule(View):
         self.canvas.select(self.session.selection)
         self.measures.say(measures(answer.figures))
         self.scope.set_text(*scope(answer.figures, self.session.selection.window))
-        said = (*picture.missing, *static_words(picture))
-        self.note.set_text(" · ".join(said))
-        self.note.setToolTip("\n".join(said))
+        said = "\n".join((*picture.missing, *static_words(picture)))
+        self.note.set_text(said.replace("\n", " · "))
+        self.note.setToolTip(said)
         self.note.setVisible(bool(said))
         self.legend.say(picture.static is not None, picture.fullest > 1, picture.steps is not None)
         self.newest.setVisible(not self._follows())
-        # What it shows may need other columns once, never again and again: a small canvas would not settle.
-        if not self._settling:
-            self._settling = True
-            self.refresh()
-            self._settling = False
+        self.refresh()
 
     def rows_for_copy(self) -> Rows | None:
         """One row per request in view, with its times."""
         return schedule_rows(self.answer) if self.answer is not None else None
-
-    # Looking around: the keys of the timeline, here too.
 
     def zoom_in(self) -> None:
         """Fewer columns."""
