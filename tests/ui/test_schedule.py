@@ -34,15 +34,7 @@ def view(user: User) -> Schedule:
 
 def shown(user: User, trace: Trace) -> Schedule:
     user.session.set_trace(trace)
-    user.window.load_views()
-    user.window.show_view("schedule")
-    dock = user.window.docks.find("schedule")
-    assert dock is not None
-    user.window.resizeDocks([dock], [480], Qt.Orientation.Vertical)
-    QApplication.processEvents()
-    found = user.window.views["schedule"]
-    assert isinstance(found, Schedule)
-    return found
+    return user.view(Schedule, 480)
 
 
 def grow(user: User, trace: Trace) -> None:
@@ -377,3 +369,18 @@ def test_the_window_starts_over_with_another_trace(view: Schedule, user: User) -
     other = engine_trace(Setup(work=5))
     shown(user, other)
     assert span(view) == (0, len(other["iterations"]))
+
+
+def test_in_a_dock_that_is_hardly_there_an_iteration_is_sought_once(user: User) -> None:
+    view = shown(user, TRACE)
+    asked: list[object] = []
+    ask = view.question
+    view.question = lambda *given: asked.append(given) or ask(*given)  # type: ignore[func-returns-value, method-assign]
+    view.canvas.setFixedHeight(view.canvas.place.top(len(view.canvas.strips)) + 1)
+    QApplication.processEvents()
+    asked.clear()
+    numbers = TRACE["iterations"]["iteration"]
+    for number in numbers[[3, -1, 0]].tolist():
+        user.session.select(Selection(iteration=number))
+        QApplication.processEvents()
+    assert len(asked) < 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
@@ -24,6 +25,7 @@ from pytestqt.qtbot import QtBot
 from ui.views.gaps import Gaps
 from ui.views.headline import Headline
 from ui.views.kernels import Kernels
+from ui.views.view import View
 from ui.widgets.cause_bar import CauseBar
 from ui.widgets.elided import Elided
 from ui.widgets.palette_box import PaletteBox
@@ -32,6 +34,7 @@ from ui.widgets.table import TableView
 from ui.window import MainWindow
 
 _ROWS_READ = 40
+V = TypeVar("V", bound=View)
 
 
 class User:
@@ -153,20 +156,25 @@ class User:
     @property
     def gaps(self) -> Gaps:
         """The idle gaps view, brought into sight."""
-        self.window.show_view("gaps")
-        QApplication.processEvents()
-        view = self.window.views["gaps"]
-        assert isinstance(view, Gaps)
-        return view
+        return self.view(Gaps)
 
     @property
     def kernels(self) -> Kernels:
         """The kernels view, brought into sight."""
-        self.window.show_view("kernels")
+        return self.view(Kernels)
+
+    def view(self, kind: type[V], tall: int = 0) -> V:
+        """The view of that class, brought into sight, in a dock of `tall` pixels where that is given."""
+        self.window.load_views()
+        self.window.show_view(kind.ID)
+        if tall:
+            dock = self.window.docks.find(kind.ID)
+            assert dock is not None
+            self.window.resizeDocks([dock], [tall], Qt.Orientation.Vertical)
         QApplication.processEvents()
-        view = self.window.views["kernels"]
-        assert isinstance(view, Kernels)
-        return view
+        found = self.window.views[kind.ID]
+        assert isinstance(found, kind)
+        return found
 
     @property
     def headline(self) -> Headline:

@@ -101,11 +101,7 @@ class ScheduleCanvas(QWidget):
 
     def scroll_to(self, row: int) -> None:
         """Bring a row (a number among those alive) into sight."""
-        tall, room = self.row_height, int(self.place.rows(len(self.strips)).height())
-        if row * tall < self._bar.value():
-            self._bar.setValue(row * tall)
-        elif (row + 1) * tall > self._bar.value() + room:
-            self._bar.setValue((row + 1) * tall - room)
+        self._scroll_to(row, row)
 
     def bring(self, number: int) -> bool:
         """Bring the requests of an iteration into sight; False where its picture is not there yet."""
@@ -120,10 +116,14 @@ class ScheduleCanvas(QWidget):
         mine = steps["request"][steps["iteration"] == axis.batches.row[at[0]]]
         places = np.flatnonzero(np.isin(picture.everyone, mine[mine >= 0]))
         if len(places):
-            # The first of them last, so that it is in sight where not all fit.
-            self.scroll_to(int(places[-1]))
-            self.scroll_to(int(places[0]))
+            self._scroll_to(int(places[0]), int(places[-1]))
         return True
+
+    def _scroll_to(self, first: int, last: int) -> None:
+        """Bring rows into sight, the first of them where not all fit."""
+        tall, room = self.row_height, int(self.place.rows(len(self.strips)).height())
+        value = max(self._bar.value(), (last + 1) * tall - room)
+        self._bar.setValue(min(value, first * tall))
 
     def overflows(self, rows: int) -> bool:
         """Whether so many rows would have to scroll."""

@@ -125,10 +125,8 @@ class Canvas(QWidget):
             shown.append(identity)
         if bottom < 0:
             return shown
-        if bottom > self.scene.scroll + room:
-            self._bar.setValue(bottom - room)
-        if top < self.scene.scroll:
-            self._bar.setValue(top)
+        # In one step, or a row that is taller than the room would be sought for ever: each place asks a question.
+        self._bar.setValue(min(max(self.scene.scroll, bottom - room), top))
         return shown
 
     def _measure(self) -> None:

@@ -13,8 +13,6 @@ from ui.timeline.layout import Lifted
 from ui.timeline.resolve import gap_tracks, late_thread
 from ui.views.view import Host
 
-_MOST_TRIES = 8
-
 
 class GapInView(Commands):
     """What the timeline does for the gap that is selected, until the user scrolls."""
@@ -24,7 +22,6 @@ class GapInView(Commands):
         self._lifted: Lifted | None = None
         # Until the user scrolls, a gap that was gone to stays in view whatever opens beside it.
         self._keeping = False
-        self._tries = 0
 
     @abstractmethod
     def _lay_out(self) -> None:
@@ -42,10 +39,8 @@ class GapInView(Commands):
         """
         trace = self.session.trace
         strips = gap_tracks(trace, self.session.selection) if trace is not None and self._keeping else []
-        # Where there is room for neither, each answer would ask for another place, and that for another answer.
-        if trace is None or not strips or self._tries >= _MOST_TRIES:
+        if trace is None or not strips:
             return
-        self._tries += 1
         late = late_thread(self.canvas.scene)
         others = [track.identity for track in (*late[:1], *strips[1:], *late[1:])]
         shown = self.canvas.scroll_to_all(strips[0].identity, others)

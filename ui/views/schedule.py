@@ -46,7 +46,6 @@ class Schedule(View):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self._settling = 0
         self.answer: SchedulePicture | None = None
         self._process: int | None = None
         self.iterations = Columns()
@@ -103,18 +102,6 @@ class Schedule(View):
 
     def show_answer(self, answer: Answer) -> None:
         """Canvas, figures, notes."""
-        self._settling += 1
-        try:
-            self._show(answer)
-        finally:
-            self._settling -= 1
-
-    def refresh(self) -> None:
-        """Once more for what an answer shows, never again and again: a small canvas would not settle."""
-        if self._settling < 2:
-            super().refresh()
-
-    def _show(self, answer: Answer) -> None:
         picture = answer.picture
         self.answer = picture
         self._engines(answer.engines)
@@ -123,8 +110,10 @@ class Schedule(View):
                 self.iterations.begin(len(picture.axis.batches), self.session.live.is_on)
             self.iterations.settle((picture.ask.span.low, picture.ask.span.high), len(picture.axis.batches))
         self.canvas.show_picture(picture)
-        if self._sought is not None and self.canvas.bring(self._sought):
-            self._sought = None
+        # Bringing it into sight can ask for, and be answered with, other rows at once.
+        sought, self._sought = self._sought, None
+        if sought is not None and not self.canvas.bring(sought):
+            self._sought = sought
         self.canvas.look(self._span(self.session.window))
         self.canvas.select(self.session.selection)
         self.measures.say(measures(answer.figures))
@@ -298,8 +287,10 @@ class Schedule(View):
         selection = self.session.selection
         self.canvas.select(selection)
         self._sought = None if self._own else selection.iteration
-        if self._sought is not None and self.canvas.bring(self._sought):
-            self._sought = None
+        # Bringing it into sight can ask for, and be answered with, other rows at once.
+        sought, self._sought = self._sought, None
+        if sought is not None and not self.canvas.bring(sought):
+            self._sought = sought
         if self._own or self.answer is None or self.answer.axis is None or self._by_time:
             return
         # Chosen elsewhere: it comes into view.

@@ -225,7 +225,7 @@ class Timeline(GapInView):
             self._asking.ask("partners", partners_question(trace, selection.table, selection.row))
         else:
             self._asking.drop("partners")
-        self._keeping, self._tries = selection.gap is not None and selection.device is not None, 0
+        self._keeping = selection.gap is not None and selection.device is not None
         if self._lifted is not None:
             self._lift(None)
         self._unfold_gap(trace)
