@@ -371,16 +371,18 @@ def test_the_window_starts_over_with_another_trace(view: Schedule, user: User) -
     assert span(view) == (0, len(other["iterations"]))
 
 
-def test_in_a_dock_that_is_hardly_there_an_iteration_is_sought_once(user: User) -> None:
+def test_requests_that_do_not_all_fit_are_sought_in_one_step(user: User) -> None:
     view = shown(user, TRACE)
-    asked: list[object] = []
-    ask = view.question
-    view.question = lambda *given: asked.append(given) or ask(*given)  # type: ignore[func-returns-value, method-assign]
-    view.canvas.setFixedHeight(view.canvas.place.top(len(view.canvas.strips)) + 1)
+    canvas = view.canvas
+    canvas.setFixedHeight(100)
     QApplication.processEvents()
-    asked.clear()
-    numbers = TRACE["iterations"]["iteration"]
-    for number in numbers[[3, -1, 0]].tolist():
-        user.session.select(Selection(iteration=number))
-        QApplication.processEvents()
-    assert len(asked) < 20
+    scrolled: list[None] = []
+    canvas.scrolled.connect(lambda: scrolled.append(None))
+    for number in TRACE["iterations"]["iteration"][[60, 3, -1, 30, 0]].tolist():
+        scrolled.clear()
+        assert canvas.bring(number)
+        assert len(scrolled) <= 1
+        # It is where it is to be, and stays there.
+        scrolled.clear()
+        assert canvas.bring(number)
+        assert not scrolled

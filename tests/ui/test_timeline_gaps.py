@@ -143,3 +143,17 @@ def test_the_host_is_told_only_where_it_was_the_reason(user: User, traces: Path)
         facts = {fact.label for fact in details(trace, "causes", row, 0).facts}
         wanted = cause <= LAUNCH_OVERHEAD and int(slices.thread[row]) >= 0
         assert ("host" in told) == ("host" in facts) == wanted
+
+
+def test_a_row_that_is_taller_than_its_room_is_sought_in_one_step(user: User, traces: Path) -> None:
+    user.open(traces / "two_processes.sqlite")
+    user.press("Alt+G")
+    view = timeline(user)
+    canvas = view.canvas
+    canvas.setFixedHeight(canvas.scene.top + 4)
+    QApplication.processEvents()
+    canvas.scroll_to_all(strip_of(view), [])
+    moved: list[int] = []
+    canvas._bar.valueChanged.connect(moved.append)
+    canvas.scroll_to_all(strip_of(view), [])
+    assert moved == []

@@ -110,10 +110,7 @@ class Schedule(View):
                 self.iterations.begin(len(picture.axis.batches), self.session.live.is_on)
             self.iterations.settle((picture.ask.span.low, picture.ask.span.high), len(picture.axis.batches))
         self.canvas.show_picture(picture)
-        # Bringing it into sight can ask for, and be answered with, other rows at once.
-        sought, self._sought = self._sought, None
-        if sought is not None and not self.canvas.bring(sought):
-            self._sought = sought
+        self._seek(self._sought)
         self.canvas.look(self._span(self.session.window))
         self.canvas.select(self.session.selection)
         self.measures.say(measures(answer.figures))
@@ -283,14 +280,17 @@ class Schedule(View):
             window = Window(int(axis.batches.start[first]), int(axis.batches.end[max(first, end)]))
         self.session.select(self.session.selection.but(window=window))
 
+    def _seek(self, iteration: int | None) -> None:
+        """Bring the requests of an iteration into sight, now or when its picture is there."""
+        # Forgotten first: bringing it can ask for, and be answered with, other rows at once.
+        self._sought = None
+        if iteration is not None and not self.canvas.bring(iteration):
+            self._sought = iteration
+
     def _selection_changed(self) -> None:
         selection = self.session.selection
         self.canvas.select(selection)
-        self._sought = None if self._own else selection.iteration
-        # Bringing it into sight can ask for, and be answered with, other rows at once.
-        sought, self._sought = self._sought, None
-        if sought is not None and not self.canvas.bring(sought):
-            self._sought = sought
+        self._seek(None if self._own else selection.iteration)
         if self._own or self.answer is None or self.answer.axis is None or self._by_time:
             return
         # Chosen elsewhere: it comes into view.
