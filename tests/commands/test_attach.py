@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ import inspector
 from inspector.cli import main
 from probes.server_http import processes
 from tests.probes.stand_in_server import pytorch, stand_in
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc")
 
@@ -29,19 +28,12 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def wait_for(holds: Callable[[], bool], at_most: float = 30) -> None:
-    until = time.monotonic() + at_most
-    while not holds():
-        assert time.monotonic() < until, "it did not come about"
-        time.sleep(0.02)
-
-
 def test_it_warns_records_until_interrupted_and_says_what_it_has(tmp_path: Path) -> None:
     out = tmp_path / "server.inflight"
     with stand_in() as server:
         server.say("GET /metrics", [pytorch(1), pytorch(2)], [pytorch(3)])
         run = start(server.url, "--headless", "--out", str(out))
-        wait_for(lambda: server.count("GET /metrics") >= 4)
+        until(lambda: server.count("GET /metrics") >= 4, "asked four times")
         assert (out / "recording.json").is_file()
         run.send_signal(signal.SIGINT)
         printed, warned = run.communicate(timeout=30)

@@ -7,14 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from probes.workloads.engine import chain as chain_module
 from probes.workloads.engine.chain import Chain, LinkEnded
+from tests.waiting import is_alive, until
 
 _ADDS = """
 import sys
@@ -36,21 +35,8 @@ def chain() -> Iterator[Chain]:
     made.close()
 
 
-def _gone(pids: tuple[int, ...]) -> bool:
-    """Whether all of `pids` end within 10 s."""
-    until = time.monotonic() + 10
-    while any(_runs(pid) for pid in pids):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+def _wait_until_gone(pids: tuple[int, ...]) -> None:
+    until(lambda: not any(is_alive(pid) for pid in pids), "gone", at_most=10)
 
 
 def test_messages_pass_all_links_in_order(chain: Chain) -> None:
@@ -69,7 +55,7 @@ def test_more_in_flight_than_pipes_hold_does_not_block(chain: Chain) -> None:
 def test_closing_ends_all_and_what_was_sent_is_worked_off(chain: Chain) -> None:
     chain.send((1,))
     chain.close()
-    assert _gone(chain.pids)
+    _wait_until_gone(chain.pids)
     assert chain.receive() == (1, 0, 1, 2)
     with pytest.raises(LinkEnded, match="the links were closed"):
         chain.receive()
@@ -85,7 +71,7 @@ def test_a_link_that_is_killed_is_named_and_takes_the_row_along(chain: Chain, vi
     os.kill(chain.pids[victim], signal.SIGKILL)
     with pytest.raises(LinkEnded, match=f"link {victim} ended: signal SIGKILL"):
         chain.receive()
-    assert _gone(chain.pids)
+    _wait_until_gone(chain.pids)
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
@@ -99,7 +85,7 @@ def test_an_error_in_a_link_ends_in_one_line(victim: int, capfd: pytest.CaptureF
 
 def test_sending_to_a_dead_link_says_so(chain: Chain) -> None:
     os.kill(chain.pids[0], signal.SIGKILL)
-    assert _gone(chain.pids)
+    _wait_until_gone(chain.pids)
     with pytest.raises(LinkEnded, match="link 0 ended: signal SIGKILL"):
         chain.send((b"x" * 1_000_000,))
 
@@ -132,7 +118,7 @@ def test_closing_frees_who_waits_for_a_link_that_stands_still(chain: Chain, monk
     assert not waits.is_alive()
     # On a busy machine the first link may not end in time either.
     assert told in (["link 0 ended: signal SIGKILL"], ["link 1 ended: signal SIGKILL"])
-    assert _gone(chain.pids)
+    _wait_until_gone(chain.pids)
 
 
 def test_nothing_stays_behind_when_the_first_process_is_killed() -> None:
@@ -149,7 +135,7 @@ time.sleep(60)
         pids = tuple(int(word) for word in parent.stdout.readline().split())
         parent.kill()
     assert len(pids) == 3
-    assert _gone(pids)
+    _wait_until_gone(pids)
 
 
 def test_a_program_that_is_missing_leaves_no_descriptor_open() -> None:

@@ -6,11 +6,21 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import inspector
 from inspector.trace.trace import Trace
 from probes.server_http import attach as attaching
+from probes.server_http import poller
 from probes.server_http.client import address
 from tests.probes.stand_in_server import StandIn
+
+
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask often, as no user would want it."""
+    monkeypatch.setattr(poller, "LONGEST_S", 0.1)
+    monkeypatch.setattr(poller, "_MOST_RETRY_S", 0.2)
+    monkeypatch.setattr(attaching, "_FLUSH_S", 0.05)
 
 
 def record(server: StandIn, folder: Path, until: Callable[[], bool], at_most: float = 20.0) -> Trace:

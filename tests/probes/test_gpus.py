@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,8 +10,7 @@ from probes.nvml import Absent, Gpu, Nvml, Reading
 from probes.samples import Samples
 from probes.streams import Streams
 from tests.probes.recorded import contents
-
-PATIENCE_S = 60.0
+from tests.waiting import PATIENCE_S, until
 
 
 class Two(Nvml):
@@ -31,13 +28,6 @@ class Two(Nvml):
 
     def close(self) -> None:
         self.closed = True
-
-
-def until(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def recorded(gpus: Gpus, folder: Path) -> dict[str, list[tuple[object, ...]]]:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,8 +11,8 @@ import pytest
 from inspector.errors import Missing
 from probes.launch import Workload
 from probes.output import Output, can_break
+from tests.waiting import until
 
-PATIENCE_S = 60.0
 DEAF = (
     "import signal, time\nfor number in (2, 15): signal.signal(number, signal.SIG_IGN)\n"
     "print('up', flush=True)\ntime.sleep(600)"
@@ -37,13 +36,6 @@ def run(tmp_path: Path) -> Iterator[Callable[..., Workload]]:
         workload.send(signal.SIGKILL)
         until(workload.has_ended)
         workload.close()
-
-
-def until(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def printed(folder: Path, number: int) -> str:

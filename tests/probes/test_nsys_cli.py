@@ -19,17 +19,9 @@ from inspector.errors import Missing, Usage
 from inspector.trace import header
 from probes.nsys_cli import Nsys, Range
 from tests.readers.nsys_export import CALL, KERNEL, STRINGS, global_pid, global_tid, to_folder, write
+from tests.waiting import PATIENCE_S, ROOT, processes, until
 
-ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 60.0
 Start = Callable[..., "subprocess.Popen[str]"]
-
-
-def until(true: Callable[[], object], what: str = "it") -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline, f"never {what}"
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -47,27 +39,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def start(tmp_path: Path, home: Path) -> Iterator[Start]:
-    started: list[subprocess.Popen[str]] = []
-
-    def run(*words: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "inspector", "record", "--headless", "--out", str(tmp_path / "a 1%p.inflight")]
-        process = subprocess.Popen(
-            [*command, *words],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-        started.append(process)
-        return process
-
-    yield run
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+    record = [sys.executable, "-m", "inspector", "record", "--headless", "--out", str(tmp_path / "a 1%p.inflight")]
+    with processes() as start:
+        yield lambda *words: start([*record, *words])
 
 
 def calls(home: Path) -> list[str]:

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,46 +17,23 @@ import inspector
 from inspector.trace import header, lock
 from inspector.trace.engine_tables import PROBE_STATES
 from tests.probes.recorded import contents, producers
+from tests.waiting import PATIENCE_S, ROOT, is_alive, processes, until
 
-ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 60.0
 Start = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Start a recorder of a toy into tmp_path/run.inflight; whatever is left of it ends with the test."""
-    started: list[subprocess.Popen[str]] = []
+    with processes() as begin:
 
-    def run(*toy: str, options: tuple[str, ...] = (), limit: str = "") -> subprocess.Popen[str]:
-        record = [sys.executable, "-m", "inspector", "record", "--headless", "--out", str(tmp_path / "run.inflight")]
-        command = [*record, *options, "--", sys.executable, "-m", "tests.probes.toy", *toy]
-        if limit:
-            command = ["sh", "-c", f'{limit}; exec "$@"', "-", *command]
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-        started.append(process)
-        return process
+        def run(*toy: str, options: tuple[str, ...] = (), limit: str = "") -> subprocess.Popen[str]:
+            into = str(tmp_path / "run.inflight")
+            record = [sys.executable, "-m", "inspector", "record", "--headless", "--out", into]
+            command = [*record, *options, "--", sys.executable, "-m", "tests.probes.toy", *toy]
+            return begin(["sh", "-c", f'{limit}; exec "$@"', "-", *command] if limit else command)
 
-    yield run
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-
-def until(true: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline, f"never {what}"
-        time.sleep(0.01)
+        yield run
 
 
 def ready(process: subprocess.Popen[str]) -> int:
@@ -74,13 +50,6 @@ def iterations(folder: Path) -> list[int]:
 
 def kernels_of_streams(folder: Path) -> int:
     return sum(len(contents(folder, name).get("kernels", [])) for name in producers(folder))
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def test_a_workload_is_recorded_and_the_recording_closed(start: Start, tmp_path: Path) -> None:

@@ -9,17 +9,13 @@ from typing import Any
 import pytest
 
 from inspector.trace.schema import NEVER, PAGE_EVENTS
-from probes.server_http import attach as attaching
-from probes.server_http import poller
-from tests.probes.attached import asked, record
+from tests.probes.attached import asked, hurry, record
 from tests.probes.stand_in_server import later, pytorch, stamp, stand_in, tensorrt
 
 
 @pytest.fixture(autouse=True)
 def asks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(poller, "LONGEST_S", 0.1)
-    monkeypatch.setattr(poller, "_MOST_RETRY_S", 0.2)
-    monkeypatch.setattr(attaching, "_FLUSH_S", 0.05)
+    hurry(monkeypatch)
 
 
 @pytest.fixture

@@ -16,18 +16,16 @@ import pytest
 import inspector
 from inspector.errors import Missing, Unreadable
 from probes.server_http import attach as attaching
-from probes.server_http import client, poller
+from probes.server_http import client
 from probes.server_http.client import address
 from probes.server_http.feed import Feed
-from tests.probes.attached import asked, record
+from tests.probes.attached import asked, hurry, record
 from tests.probes.stand_in_server import pytorch, stand_in
 
 
 @pytest.fixture(autouse=True)
 def asks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(poller, "LONGEST_S", 0.1)
-    monkeypatch.setattr(poller, "_MOST_RETRY_S", 0.2)
-    monkeypatch.setattr(attaching, "_FLUSH_S", 0.05)
+    hurry(monkeypatch)
 
 
 @pytest.fixture

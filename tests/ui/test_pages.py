@@ -35,11 +35,7 @@ def engine() -> Trace:
 
 def open_pages(user: User, trace: Trace) -> KvPages:
     user.session.set_trace(trace)
-    user.window.show_view("pages")
-    QApplication.processEvents()
-    view = user.window.views["pages"]
-    assert isinstance(view, KvPages)
-    return view
+    return user.view(KvPages)
 
 
 def used_page(view: KvPages, alone: bool = True) -> int:

@@ -30,11 +30,7 @@ def engine() -> Trace:
 
 def open_pipeline(user: User, trace: Trace) -> PipelineView:
     user.session.set_trace(trace)
-    user.window.show_view("pipeline")
-    QApplication.processEvents()
-    view = user.window.views["pipeline"]
-    assert isinstance(view, PipelineView)
-    return view
+    return user.view(PipelineView)
 
 
 def place_of(view: PipelineView, stage: int, time: int) -> QPoint:

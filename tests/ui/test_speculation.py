@@ -36,15 +36,7 @@ def view(user: User) -> Speculation:
 
 def shown(user: User, trace: Trace) -> Speculation:
     user.session.set_trace(trace)
-    user.window.load_views()
-    user.window.show_view("speculation")
-    dock = user.window.docks.find("speculation")
-    assert dock is not None
-    user.window.resizeDocks([dock], [520], Qt.Orientation.Vertical)
-    QApplication.processEvents()
-    found = user.window.views["speculation"]
-    assert isinstance(found, Speculation)
-    return found
+    return user.view(Speculation, 520)
 
 
 def tip(chart: Chart, across: float) -> dict[str, str]:

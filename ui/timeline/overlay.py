@@ -12,6 +12,7 @@ from inspector.picture.timeline import Hit
 from inspector.trace.selection import Window
 from ui.theme import Theme
 from ui.timeline.scene import Scene
+from ui.widgets.tip_box import paint_tip_box
 
 
 def paint_overlay(painter: QPainter, scene: Scene, theme: Theme) -> None:
@@ -170,35 +171,6 @@ def _pointer(painter: QPainter, scene: Scene, theme: Theme) -> None:
 
 
 def paint_tip(painter: QPainter, scene: Scene, theme: Theme, lines: list[tuple[str, str]]) -> None:
-    """A box beside the pointer: a title, then label and value on each line."""
-    if scene.pointer is None or not lines:
-        return
-    strong, small = theme.font("strong"), theme.font("small")
-    big, fine = QFontMetricsF(strong), QFontMetricsF(small)
-    pad, scale = 8 * scene.scale, scene.scale
-    title = big.elidedText(lines[0][1], Qt.TextElideMode.ElideMiddle, 420 * scale)
-    names = max((fine.horizontalAdvance(name) for name, _ in lines[1:]), default=0)
-    values = max((fine.horizontalAdvance(value) for _, value in lines[1:]), default=0)
-    width = max(big.horizontalAdvance(title), names + 12 * scale + values) + 2 * pad + 8
-    line = fine.height() + 2 * scale
-    height = big.height() + line * (len(lines) - 1) + 2 * pad
-    x, y = scene.pointer[0] + 14 * scale, scene.pointer[1] + 16 * scale
-    if x + width > scene.width:
-        x = max(scene.pointer[0] - width - 10 * scale, 0)
-    if y + height > scene.height:
-        y = max(scene.pointer[1] - height - 10 * scale, 0)
-    box = QRectF(round(x) + 0.5, round(y) + 0.5, round(width), round(height))
-    painter.setPen(QColor(theme.tokens.edge))
-    painter.setBrush(QColor(theme.tokens.raised))
-    painter.drawRoundedRect(box, 4, 4)
-    painter.setFont(strong)
-    painter.setPen(QColor(theme.tokens.text))
-    painter.drawText(QPointF(box.left() + pad, box.top() + pad + big.ascent()), title)
-    painter.setFont(small)
-    at = box.top() + pad + big.height() + 2 * scale
-    for name, value in lines[1:]:
-        painter.setPen(QColor(theme.tokens.muted))
-        painter.drawText(QPointF(box.left() + pad, at + fine.ascent()), name)
-        painter.setPen(QColor(theme.tokens.text))
-        painter.drawText(QPointF(box.left() + pad + names + 12 * scale, at + fine.ascent()), value)
-        at += line
+    """What is under the pointer, in a box beside it."""
+    if scene.pointer is not None:
+        paint_tip_box(painter, QRectF(0, 0, scene.width, scene.height), QPointF(*scene.pointer), lines, theme)

@@ -133,7 +133,7 @@ class KvPages(View):
         self.figures.retheme()
         self.scrubber.setFixedHeight(self.theme.px(92))
         for legend in (self.legend, self.tree_legend):
-            legend.updateGeometry()
+            legend.retheme()
         self.update()
 
     def take_focus(self) -> None:

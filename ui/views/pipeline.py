@@ -138,7 +138,7 @@ class PipelineView(View):
         """Type sizes anew."""
         self.bubble.setFont(self.theme.font("strong"))
         self.against.retheme()
-        self.legend.updateGeometry()
+        self.legend.retheme()
         self.update()
 
     def _lay_out(self) -> None:

@@ -16,11 +16,15 @@ Entry = tuple[str, tuple[Ink, ...]]
 
 
 class Swatches(QWidget):
-    """Entries side by side, in further lines where one is too short. An entry of several inks shows them in a row."""
+    """Entries side by side, in further lines where one is too short; without `wraps`, what does not fit is left out.
 
-    def __init__(self, theme: Theme, name: str) -> None:
+    An entry of several inks shows them in a row.
+    """
+
+    def __init__(self, theme: Theme, name: str, wraps: bool = True) -> None:
         super().__init__()
         self._theme = theme
+        self._wraps = wraps
         self._entries: Sequence[Entry] = ()
         self.setAccessibleName(name)
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
@@ -50,6 +54,12 @@ class Swatches(QWidget):
         """One line."""
         return QSize(self._theme.px(240), self._line())
 
+    def retheme(self) -> None:
+        """Type sizes anew."""
+        self.setMinimumHeight(self.heightForWidth(self.width()))
+        self.updateGeometry()
+        self.update()
+
     def resizeEvent(self, event: object) -> None:
         """Lines break elsewhere."""
         self.setMinimumHeight(self.heightForWidth(self.width()))
@@ -59,7 +69,8 @@ class Swatches(QWidget):
         painter = QPainter(self)
         px = self._theme.px
         painter.setFont(self._theme.font("small"))
-        for place, (label, inks) in zip(self._places(self.width()), self._entries, strict=True):
+        # Those that are left out stand at the end.
+        for place, (label, inks) in zip(self._places(self.width()), self._entries, strict=False):
             size = px(9)
             top = place.center().y() - size / 2
             each = size if len(inks) == 1 else px(4)
@@ -79,6 +90,8 @@ class Swatches(QWidget):
         for label, inks in self._entries:
             swatches = px(9) if len(inks) == 1 else px(4) * len(inks)
             room = swatches + px(5) + metrics.horizontalAdvance(label) + 2
+            if x + room > width and not self._wraps:
+                break
             if x and x + room > width:
                 x, y = 0.0, y + line
             places.append(QRectF(x, y, room, line))

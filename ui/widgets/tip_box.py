@@ -19,7 +19,7 @@ def paint_tip_box(
     strong, small = theme.font("strong"), theme.font("small")
     big, fine = QFontMetricsF(strong), QFontMetricsF(small)
     pad, gap = theme.px(8), theme.px(12)
-    title = big.elidedText(" ".join(lines[0]), Qt.TextElideMode.ElideMiddle, theme.px(420))
+    title = big.elidedText(" ".join(filter(None, lines[0])), Qt.TextElideMode.ElideMiddle, theme.px(420))
     names = max((fine.horizontalAdvance(name) for name, _ in lines[1:]), default=0.0)
     values = max((fine.horizontalAdvance(value) for _, value in lines[1:]), default=0.0)
     line = fine.height() + theme.px(2)
