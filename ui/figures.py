@@ -12,7 +12,7 @@ from inspector.analysis.busy import Busy, busy
 from inspector.analysis.causes import CAUSES, LAUNCH_OVERHEAD, DeviceSlices
 from inspector.analysis.completeness import Verdict, verdict
 from inspector.analysis.gaps import Gaps
-from inspector.analysis.hosts import HostGroups
+from inspector.analysis.hosts import HostGroups, is_host
 from inspector.analysis.rollup import clipped, next_names
 from inspector.analysis.sums import sum_by
 from inspector.trace.selection import Window
@@ -84,12 +84,12 @@ def figures(trace: Trace, device: int, window: Window | None) -> Figures:
 def _largest(trace: Trace, slices: DeviceSlices, length: Int, sums: Int) -> Cause:
     top = int(np.argmax(sums))
     mine = np.flatnonzero((slices.cause == top) & (length > 0))
-    if top > LAUNCH_OVERHEAD:
-        return Cause(top, int(sums[top]), "", 0)
     groups = trace.index(HostGroups)
     keys, inverse = np.unique(groups.keys(slices)[mine], return_inverse=True)
     totals = sum_by(inverse, length[mine], len(keys))
     host = int(np.argmax(totals))
+    if not is_host(int(keys[host])):
+        return Cause(top, int(sums[top]), "", 0)
     return Cause(top, int(sums[top]), groups.label(int(keys[host])), int(totals[host]))
 
 

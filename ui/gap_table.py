@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector import units
-from inspector.analysis.causes import CAUSES, EXPLANATIONS, LAUNCH_OVERHEAD, Causes
+from inspector.analysis.causes import CAUSES, EXPLANATIONS, Causes, of_host
 from inspector.analysis.gaps import Gaps
 from inspector.analysis.hosts import UNMARKED
 from inspector.analysis.iterations import Iterations
@@ -92,7 +92,7 @@ class GapList:
         elif key == "cause":
             keys = _ranks(slices.cause[main], lambda cause: CAUSES[cause])
         elif key == "host":
-            hosts = np.where(slices.cause[main] > LAUNCH_OVERHEAD, -2, slices.host[main])
+            hosts = np.where(of_host(slices.cause[main], slices.host[main]), slices.host[main], -2)
             keys = _ranks(hosts, self._host)
         elif key == "thread":
             keys = _ranks(slices.thread[main], self.trace.thread_name)
@@ -129,7 +129,7 @@ class GapList:
         if key == "cause":
             return CAUSES[int(slices.cause[main])]
         if key == "host":
-            return self._host(-2 if slices.cause[main] > LAUNCH_OVERHEAD else int(slices.host[main]))
+            return self._host(int(slices.host[main]) if of_host(slices.cause[main], slices.host[main]) else -2)
         if key == "thread":
             return self.trace.thread_name(int(slices.thread[main]))
         if key == "next":

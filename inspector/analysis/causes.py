@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -91,6 +91,14 @@ class DeviceSlices:
 
     def __len__(self) -> int:
         return len(self.gap)
+
+
+def of_host(cause: npt.NDArray[Any], host: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Where the host held the device up, for causes and hosts of slices: the launch had not begun, or was being made.
+
+    A wait for a peer is of both kinds; what was launched in time has no host.
+    """
+    return (cause <= LAUNCH_OVERHEAD) | (host >= 0)
 
 
 class _Slices(NamedTuple):

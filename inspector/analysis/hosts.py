@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from inspector.analysis.causes import CAUSES, LAUNCH_OVERHEAD, Causes, DeviceSlices
+from inspector.analysis.causes import CAUSES, Causes, DeviceSlices, of_host
 
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
@@ -56,10 +56,15 @@ class HostGroups:
         """Group of every slice; -1 for host code outside every range, -2 - cause where it was not the host's doing."""
         keys = self.of_name[slices.host].astype(np.int64)
         cause = slices.cause.astype(np.int64)
-        return np.where(cause > LAUNCH_OVERHEAD, -2 - cause, keys)
+        return np.where(of_host(slices.cause, slices.host), keys, -2 - cause)
 
     def label(self, key: int) -> str:
         """The heading of a key."""
         if key >= 0:
             return self.labels[key]
-        return UNMARKED if key == -1 else f"not the host: {CAUSES[-2 - key]}"
+        return UNMARKED if is_host(key) else f"not the host: {CAUSES[-2 - key]}"
+
+
+def is_host(key: int) -> bool:
+    """Whether a key of `HostGroups.keys` says where the host was, marked or not."""
+    return key >= -1

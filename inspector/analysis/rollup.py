@@ -117,7 +117,8 @@ def _keys(trace: Trace, device: int, slices: DeviceSlices, by: By) -> Int:
     if by == "cause":
         return slices.cause.astype(np.int64)
     if by == "class":
-        kernel_wait = (slices.cause >= LAUNCH_OVERHEAD) & (slices.cause < UNATTRIBUTED)
+        before = (slices.cause < LAUNCH_OVERHEAD) | ((slices.cause > LAUNCH_OVERHEAD) & (slices.host >= 0))
+        kernel_wait = ~before & (slices.cause < UNATTRIBUTED)
         return np.where(slices.cause == UNATTRIBUTED, 2, kernel_wait).astype(np.int64)
     if by == "host":
         return trace.index(HostGroups).keys(slices)

@@ -10,7 +10,7 @@ import numpy as np
 from inspector import units
 from inspector.analysis.busy import Busy, busy
 from inspector.analysis.categories import CATEGORIES, Categories
-from inspector.analysis.causes import CAUSES, EXPLANATIONS, LAUNCH_OVERHEAD, Causes
+from inspector.analysis.causes import CAUSES, EXPLANATIONS, Causes, of_host
 from inspector.analysis.gaps import Gaps
 from inspector.analysis.iterations import Iterations
 from inspector.analysis.kernels import KernelRow, kernels
@@ -156,7 +156,7 @@ def _cause(trace: Trace, device: int, row: int) -> Details:
     facts.append(Fact("why", EXPLANATIONS[cause]))
     host, thread = int(slices.host[row]), int(slices.thread[row])
     # What the host did meanwhile explains nothing where the device held itself up.
-    if thread >= 0 and int(slices.cause[row]) <= LAUNCH_OVERHEAD:
+    if thread >= 0 and of_host(slices.cause[row], slices.host[row]):
         facts.append(Fact("host", trace.names[host] if host >= 0 else "unmarked"))
         facts.append(Fact("thread", trace.thread_name(thread)))
     if slices.return_latency[row]:
@@ -175,7 +175,7 @@ def _gap(trace: Trace, device: int, row: int) -> Details:
     totals = {cause: int(length[slices.cause[mine] == cause].sum()) for cause in np.unique(slices.cause[mine]).tolist()}
     ranked = sorted(totals, key=lambda cause: -totals[cause])
     facts.extend(Fact(CAUSES[cause], units.time(totals[cause]), f"{units.exact(totals[cause])} ns") for cause in ranked)
-    threads = slices.thread[mine][(slices.thread[mine] >= 0) & (slices.cause[mine] <= LAUNCH_OVERHEAD)]
+    threads = slices.thread[mine][(slices.thread[mine] >= 0) & of_host(slices.cause[mine], slices.host[mine])]
     if len(threads):
         facts.append(Fact("late thread", trace.thread_name(int(threads[0]))))
     before, after = _work_at(trace, device, int(gaps.previous[row])), _work_at(trace, device, int(gaps.next[row]))

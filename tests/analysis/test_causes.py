@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from inspector.analysis.causes import CAUSES, EXPLANATIONS, attribute
+from inspector.analysis.causes import CAUSES, EXPLANATIONS, Causes, attribute, of_host
+from inspector.analysis.rollup import rollup
+from inspector.picture.details import details
 from tests.drawn import draw
 
 # No requests, sync, allocation, module load, launching, os blocked, gc, host code, launch overhead, graph internal,
@@ -315,3 +318,22 @@ def test_the_bound_is_the_line_between_overhead_and_queue(bound: int) -> None:
     """,
         bound,
     )
+
+
+def test_what_waits_for_a_peer_on_the_host_is_the_hosts_everywhere() -> None:
+    drawn = draw(
+        """
+      gpu 0 stream 7   .AA...............BB
+      thread 1 calls   L...............LL..
+      thread 1 nvtx    ...RRRRRRRRRRRRR....
+    """,
+        ranges={"R": "receive"},
+    )
+    trace = drawn.trace
+    (slices,) = trace.index(Causes).devices
+    at = int(np.flatnonzero(slices.cause == CAUSES.index("waiting for a peer"))[0])
+    assert of_host(slices.cause, slices.host).all()
+    assert {row.label: row.total_ns for row in rollup(trace, 0, "host")[0]}["receive"] == 13_000
+    assert {row.label: row.total_ns for row in rollup(trace, 0, "class")[0]}["host wait"] == 13_000
+    facts = {fact.label: fact.text for fact in details(trace, "causes", at, 0).facts}
+    assert facts["host"] == "receive"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from inspector.analysis.causes import LAUNCH_OVERHEAD, Causes
+from inspector.analysis.causes import Causes, of_host
 from inspector.analysis.gaps import Gaps
 from inspector.picture.navigate import place_of
 from inspector.picture.timeline import Hit, find
@@ -50,7 +50,7 @@ def late_thread(scene: Scene) -> list[Track]:
         return []
     slices = trace.index(Causes).devices[selected.track.key]
     # Where the device held itself up, the thread that launched was in time.
-    mine = (slices.gap == selected.row) & (slices.thread >= 0) & (slices.cause <= LAUNCH_OVERHEAD)
+    mine = (slices.gap == selected.row) & (slices.thread >= 0) & of_host(slices.cause, slices.host)
     threads = slices.thread[mine]
     kinds = HOST_TABLES.values()
     tracks = trace.index(Tracks).tracks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspector import units
-from inspector.analysis.causes import CAUSES, EXPLANATIONS, LAUNCH_OVERHEAD, Causes
+from inspector.analysis.causes import CAUSES, EXPLANATIONS, Causes, of_host
 from inspector.analysis.iterations import Iterations
 from inspector.picture.labels import forms, moment
 from inspector.picture.palette import INKS
@@ -31,7 +31,7 @@ def tip(trace: Trace, hit: Hit) -> Lines:
         slices = trace.index(Causes).devices[hit.track.key]
         host = int(slices.host[hit.row])
         # What the host did meanwhile explains nothing where the device held itself up.
-        if int(slices.thread[hit.row]) >= 0 and int(slices.cause[hit.row]) <= LAUNCH_OVERHEAD:
+        if int(slices.thread[hit.row]) >= 0 and of_host(slices.cause[hit.row], slices.host[hit.row]):
             lines.append(("host", trace.names[host] if host >= 0 else "unmarked"))
         lines.append(("why", EXPLANATIONS[CAUSES[int(slices.cause[hit.row])]]))
     elif hit.source == "iterations":
