@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,15 +38,18 @@ class Rate:
         """The median distance of samples, ns; 0 with fewer than two."""
         return int(np.median(np.diff(self.time))) if len(self.time) > 1 else 0
 
+    @cached_property
+    def _total(self) -> Float:
+        """The share summed over time up to each sample, ns: what any mean is a difference of."""
+        return np.concatenate([[0.0], np.cumsum(self.share[1:] * np.diff(self.time))])
+
     def means(self, start: Int, end: Int) -> Float:
         """The mean share over each [start, end), float64; NaN where no sample tells of any of it."""
         if len(self.time) < 2:
             return np.full(len(start), np.nan)
-        steps = np.diff(self.time)
-        total = np.concatenate([[0.0], np.cumsum(self.share[1:] * steps)])
         low, high = np.clip(start, self.time[0], self.time[-1]), np.clip(end, self.time[0], self.time[-1])
         length = high - low
-        sums = np.interp(high, self.time, total) - np.interp(low, self.time, total)
+        sums = np.interp(high, self.time, self._total) - np.interp(low, self.time, self._total)
         means: Float = np.divide(sums, length, out=np.full(len(start), np.nan), where=length > 0)
         return means
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from inspector import units
 from inspector.analysis.bandwidth import Bandwidth, Bandwidths, Rate
 from inspector.analysis.iterations import Iterations
-from inspector.picture.curves import Samples, curve
+from inspector.picture.curves import CounterSamples, Samples, curve
 from inspector.picture.viewport import Grid
 from inspector.trace.selection import Window
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
 
-# Strips beside the bandwidth, each with the counters that belong together; the first that fits takes a counter.
-_GROUPS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
-    ("Compute", "%", re.compile(r"SMs? Active|SM Issue|Tensor|GR Active|SM occupancy", re.IGNORECASE)),
-    ("Memory in use", "bytes", re.compile(r"memory in use", re.IGNORECASE)),
-    ("Clocks", "Hz", re.compile(r"clock(?! limited)", re.IGNORECASE)),
-    ("Power", "W", re.compile(r"power$|power draw", re.IGNORECASE)),
-    ("Links", "", re.compile(r"PCIe|NVLink|C2C", re.IGNORECASE)),
+# Strips beside the bandwidth: the counters that belong together, and their units. The first that fits takes a counter.
+_GROUPS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
+    ("Compute", ("%",), re.compile(r"SMs? Active|SM Issue|Tensor|GR Active|SM occupancy", re.IGNORECASE)),
+    ("Memory in use", ("bytes",), re.compile(r"memory in use", re.IGNORECASE)),
+    ("Clocks", ("Hz",), re.compile(r"clock(?! limited)", re.IGNORECASE)),
+    ("Power", ("W",), re.compile(r"power$|power draw", re.IGNORECASE)),
+    ("Links", ("%", "bytes/s"), re.compile(r"PCIe|NVLink|C2C", re.IGNORECASE)),
 )
 
 
@@ -36,13 +36,14 @@ _GROUPS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
 class Layer:
     """One counter of a strip: lowest and highest value in each pixel column (NaN none), and its samples for the tip.
 
-    A `stacked` layer stands on the one before it.
+    The unit of the strip is `scale` times that of the samples. A `stacked` layer stands on the one before it.
     """
 
     name: str
     low: Float
     high: Float
     samples: Samples
+    scale: float = 1.0
     stacked: bool = False
 
 
@@ -120,44 +121,36 @@ def _memory(found: Bandwidth, edges: Int) -> Strip:
     for at, (name, rate) in enumerate(parts):
         assert rate is not None
         mean = rate.means(edges[:-1], np.maximum(edges[1:], edges[:-1] + 1)) * 100
-        layers.append(Layer(f"HBM {name}", mean, mean, Samples.of(rate.time, rate.share * 100), stacked=at > 0))
+        samples = Samples(rate.time, rate.share, 0.0, 1.0)
+        layers.append(Layer(f"HBM {name}", mean, mean, samples, scale=100.0, stacked=at > 0))
     return Strip("HBM bandwidth", "% of peak", 100.0, tuple(layers))
 
 
 def _others(trace: Trace, device: int, window: Window, width: int) -> list[Strip]:
-    series, counters = trace["series"], trace["counters"]
-    groups: dict[str, list[Layer]] = {title: [] for title, _, _ in _GROUPS}
-    of_unit = {title: unit for title, unit, _ in _GROUPS}
+    """A strip for each group and unit: what is measured differently shares no scale."""
+    series, every = trace["series"], trace.index(CounterSamples)
+    found: dict[tuple[str, str], list[Layer]] = {}
     step = max(window.length // width, 1)
     grid = Grid(window.start, step, -(-window.length // step))
     for row in np.flatnonzero(series["device"] == device).tolist():
         name = trace.names[int(series["name"][row])]
-        title = next((title for title, _, spelling in _GROUPS if spelling.search(name)), "")
-        if not title:
-            continue
-        mine = counters["series"] == row
         unit = trace.names[int(series["unit"][row])] if series["unit"][row] >= 0 else ""
-        value, of_unit[title] = _in_unit(counters["value"][mine], unit, of_unit[title])
-        samples = Samples.of(counters["time"][mine], value)
-        if len(samples.time):
+        unit, scale = ("Hz", 1e6) if unit == "MHz" else (unit, 1.0)
+        title = next((title for title, units, spelling in _GROUPS if unit in units and spelling.search(name)), "")
+        samples = every.of(row)
+        if title and len(samples.time):
             made = curve(samples, grid)
-            groups[title].append(Layer(name, made.low, made.high, samples))
+            layer = Layer(name, made.low * scale, made.high * scale, samples, scale)
+            found.setdefault((title, unit), []).append(layer)
+    order = [title for title, _, _ in _GROUPS]
     return [
-        Strip(title, of_unit[title], _top(layers, of_unit[title]), tuple(layers))
-        for title, layers in groups.items()
-        if layers
+        Strip(title, unit, _top(layers, unit), tuple(layers))
+        for (title, unit), layers in sorted(found.items(), key=lambda each: order.index(each[0][0]))
     ]
 
 
-def _in_unit(value: Float, unit: str, wanted: str) -> tuple[Float, str]:
-    """Values in the unit of their strip, and that unit; clocks come in MHz and in Hz."""
-    if unit == "MHz" and wanted == "Hz":
-        return value * 1e6, "Hz"
-    return value, wanted or unit
-
-
 def _top(layers: list[Layer], unit: str) -> float:
-    return 100.0 if unit.startswith("%") else max(layer.samples.top for layer in layers) or 1.0
+    return 100.0 if unit.startswith("%") else max(layer.samples.top * layer.scale for layer in layers) or 1.0
 
 
 def _bars(trace: Trace, found: Bandwidth | None, window: Window, width: int) -> Bars:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from inspector.picture.viewport import Grid
+
+if TYPE_CHECKING:
+    from inspector.trace.trace import Trace
 
 Int = npt.NDArray[np.int64]
 Float = npt.NDArray[np.float64]
@@ -45,6 +50,34 @@ class Curve:
     samples: Samples
     low: Float
     high: Float
+
+
+@dataclass
+class CounterSamples:
+    """The samples of each series that was asked for."""
+
+    _trace: weakref.ref[Trace]
+    _found: dict[int, Samples] = field(default_factory=dict)
+
+    @property
+    def trace(self) -> Trace:
+        """The trace that has this index."""
+        found = self._trace()
+        assert found is not None
+        return found
+
+    @classmethod
+    def build(cls, trace: Trace) -> CounterSamples:
+        """Nothing yet."""
+        return cls(weakref.ref(trace))
+
+    def of(self, series: int) -> Samples:
+        """Samples of a row of series."""
+        if series not in self._found:
+            rows = np.flatnonzero(self.trace["counters"]["series"] == series)
+            columns = self.trace["counters"]
+            self._found[series] = Samples.of(columns["time"][rows], columns["value"][rows])
+        return self._found[series]
 
 
 def curve(samples: Samples, grid: Grid) -> Curve:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from inspector.picture.curves import Curve, Samples, curve
+from inspector.picture.curves import CounterSamples, Curve, curve
 from inspector.picture.lane import Lane
 from inspector.picture.rows import Content, TrackRows
 from inspector.picture.screen import Stack
@@ -149,34 +149,6 @@ class FilteredRows:
         if wanted.by_name:
             fits &= names[lane.names(self.trace)]
         return lane if fits.all() else lane.take(np.flatnonzero(fits))
-
-
-@dataclass
-class CounterSamples:
-    """The samples of each series that was asked for."""
-
-    _trace: weakref.ref[Trace]
-    _found: dict[int, Samples] = field(default_factory=dict)
-
-    @property
-    def trace(self) -> Trace:
-        """The trace that has this index."""
-        found = self._trace()
-        assert found is not None
-        return found
-
-    @classmethod
-    def build(cls, trace: Trace) -> CounterSamples:
-        """Nothing yet."""
-        return cls(weakref.ref(trace))
-
-    def of(self, series: int) -> Samples:
-        """Samples of a row of series."""
-        if series not in self._found:
-            rows = np.flatnonzero(self.trace["counters"]["series"] == series)
-            columns = self.trace["counters"]
-            self._found[series] = Samples.of(columns["time"][rows], columns["value"][rows])
-        return self._found[series]
 
 
 def picture(trace: Trace, grid: Grid, tracks: tuple[Track, ...], wanted: Filter) -> Picture:

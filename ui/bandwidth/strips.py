@@ -262,7 +262,7 @@ class Strips(QWidget):
             # A sample tells of the time before it.
             row = int(np.searchsorted(layer.samples.time, time))
             inside = 0 < row < len(layer.samples.time) or (row == 0 and time == layer.samples.time[0])
-            value = value_text(float(layer.samples.value[row]), strip.unit) if inside else "not sampled"
+            value = value_text(float(layer.samples.value[row]) * layer.scale, strip.unit) if inside else "not sampled"
             lines.append(f"{layer.name}: {value}")
         return "\n".join(lines)
 

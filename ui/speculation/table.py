@@ -31,7 +31,6 @@ _COLUMNS = (
 class _Row:
     request: int
     group: str
-    group_id: int
     passes: int
     drafted: int
     accepted: int
@@ -92,7 +91,7 @@ def request_list(picture: SpeculationPicture, sort: str, descending: bool) -> Re
         group, ids = table.get("group")[found.row], table["request"][found.row]
         numbers = np.stack([found.passes, found.drafted, found.accepted, found.emitted], axis=1).tolist()
         for number, kind, counted in zip(ids.tolist(), group.tolist(), numbers, strict=True):
-            rows.append(_Row(number, names[kind] if kind >= 0 else "", kind, *counted))
+            rows.append(_Row(number, names[kind] if kind >= 0 else "", *counted))
     rows.sort(key=_KEYS[sort], reverse=descending)
     return RequestList(rows)
 

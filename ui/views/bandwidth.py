@@ -98,7 +98,7 @@ class MemoryBandwidth(View):
                 time = layer.samples.time
                 inside = np.flatnonzero((time >= answer.window.start) & (time <= answer.window.end))
                 rows += [
-                    (strip.title, layer.name, int(time[at]), float(layer.samples.value[at]), strip.unit)
+                    (strip.title, layer.name, int(time[at]), float(layer.samples.value[at]) * layer.scale, strip.unit)
                     for at in inside
                 ]
         return Rows(("strip", "counter", "time ns", "value", "unit"), rows)
