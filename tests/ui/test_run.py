@@ -226,6 +226,10 @@ def test_it_runs_at_lower_priority_than_the_window(qtbot: QtBot, tmp_path: Path)
     child.start(Launch((sys.executable, "-c", _WORKLOAD), tmp_path / "none.inflight"))
     assert child._process is not None
     assert os.getpriority(os.PRIO_PROCESS, child._process.pid) > own
+    heard: list[object] = []
+    child.written.connect(heard.extend)
+    # A Python that is still starting takes the interrupt for an error.
+    wait_for(qtbot, lambda: bool(heard))
     child.stop()
     with qtbot.waitSignal(child.changed, timeout=_WAIT_MS):
         pass

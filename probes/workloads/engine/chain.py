@@ -41,6 +41,7 @@ class Chain:
     def __init__(self, command: Sequence[str], count: int, what: str) -> None:
         self._what = what
         self._replies: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._reader: threading.Thread | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
         inlet, first = os.pipe()
         self._out = Connection(first, readable=False)
@@ -91,6 +92,9 @@ class Chain:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        # It ends when the last of them has. One that still ran at Python's end would abort the process.
+        if self._reader is not None:
+            self._reader.join(_PATIENCE)
 
     def _read(self) -> None:
         try:

@@ -55,6 +55,8 @@ class Figures:
             )
         )
 
+_PATIENCE_S = 2.0
+
 
 class Ticker:
     """Says how `loop` is going once every `seconds`, from `start` to `stop`, on a thread of its own."""
@@ -74,6 +76,9 @@ class Ticker:
     def stop(self) -> str:
         """Say no more; returns the summary of the whole run."""
         self._stopped.set()
+        # A thread that still runs when Python ends is torn out of C++ code, which aborts the process. One that nobody
+        # reads the lines of is not waited for longer.
+        self._thread.join(_PATIENCE_S)
         loop, counters = self._loop, self._loop.engine.counters
         seconds = time.monotonic() - self._begun.at
         finished = counters.finished - loop.cancelled

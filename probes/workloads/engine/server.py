@@ -53,6 +53,7 @@ class Server(ThreadingHTTPServer):
     def stop(self) -> None:
         """Take no more connections."""
         self.shutdown()
+        self._thread.join()
         self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
