@@ -55,6 +55,7 @@ class Figures:
             )
         )
 
+
 _PATIENCE_S = 2.0
 
 
