@@ -79,7 +79,8 @@ class Ticker:
         self._stopped.set()
         # A thread that still runs when Python ends is torn out of C++ code, which aborts the process. One that nobody
         # reads the lines of is not waited for longer.
-        self._thread.join(_PATIENCE_S)
+        if self._thread.is_alive():
+            self._thread.join(_PATIENCE_S)
         loop, counters = self._loop, self._loop.engine.counters
         seconds = time.monotonic() - self._begun.at
         finished = counters.finished - loop.cancelled
