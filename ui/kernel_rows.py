@@ -142,7 +142,7 @@ _KEYS: dict[str, Callable[[KernelRow], Any]] = {
 def kernel_rows(trace: Trace, window: Window | None, options: Options) -> KernelList:
     """Statistics of a device's work that started in `window`, longest total first."""
     rows = kernels(trace, options.by, window, options.device)
-    span = window or Window(0, max(trace.end_ns, 1))
+    span = window or trace.whole
     keys = [row.name_id if options.by == "name" else CATEGORIES.index(row.category) for row in rows]
     return KernelList(
         tuple(rows),

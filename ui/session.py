@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,15 +88,21 @@ class Session(QObject):
         """The span of the whole trace; empty without a trace."""
         if self.trace is None:
             return _EMPTY
-        settled = self.trace.settled_ns if self.live.is_on else 0
-        return Window(0, max(self.trace.end_ns, settled, 1))
+        whole = self.trace.whole
+        return replace(whole, end=max(whole.end, self.trace.settled_ns)) if self.live.is_on else whole
+
+    @property
+    def whole_words(self) -> str:
+        """What figures are of where no range is selected."""
+        since = self.trace.kept.from_ns if self.trace is not None else 0
+        return f"since {units.time(since)}" if since else "whole trace"
 
     def scope(self) -> tuple[str, ...]:
         """What figures and tables are of, in words, from long to short: the device and the range."""
         if self.trace is None or self.device < 0:
             return ("",)
         chosen = self.selection.window
-        span = "whole trace" if chosen is None else f"selected range, {units.time(chosen.length)}"
+        span = self.whole_words if chosen is None else f"selected range, {units.time(chosen.length)}"
         name = self.trace.device_name(self.device)
         number = self.trace.device_short(self.device)
         return f"{name}, {span}", f"{number}, {span}", f"{number}, {span.partition(',')[0]}", number

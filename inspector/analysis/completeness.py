@@ -154,7 +154,7 @@ def _empty_iterations(trace: Trace, device: int, found: _Findings) -> None:
     mine = np.isin(iterations.process, processes) | (iterations.process < 0)
     runs = mine & ~((iterations.context == 0) & (iterations.generation == 0))
     # The work of earlier ones is not at hand, not missing.
-    runs &= iterations.start >= trace.kept_from_ns
+    runs &= iterations.start >= trace.kept.from_ns
     seen = np.bincount(owner[owner >= 0], minlength=len(iterations)) > 0
     empty, total = int(np.count_nonzero(runs & ~seen)), int(np.count_nonzero(runs))
     if empty and empty > _MANY * total:

@@ -74,8 +74,10 @@ class PageLog:
 
         sequence = pick(table["sequence"])
         skipped = np.maximum(np.diff(sequence) - 1, 0)
+        # Those that are only there for what they tell of the pages.
+        skipped[: np.searchsorted(sequence, trace.kept.page_sequence)] = 0
         holes = np.flatnonzero(skipped) + 1
-        if len(sequence) and int(sequence[0]) > _FIRST:
+        if len(sequence) and (not trace.kept.pages_known if trace.kept.from_ns else int(sequence[0]) > _FIRST):
             holes = np.r_[0, holes]
         return cls(
             rows,

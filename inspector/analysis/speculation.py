@@ -212,6 +212,6 @@ def over_time(trace: Trace, found: Passes | None, window: Window, bins: int) -> 
 
 def of_iterations(trace: Trace, window: Window | None = None) -> tuple[int, int]:
     """(drafted, accepted) as the iterations that began in `window` tell; (0, 0) where they do not."""
-    span = window or Window(0, max(trace.end_ns, 1))
+    span = window or trace.whole
     found = over_time(trace, None, span, 1)
     return int(found.drafted[0]), int(found.accepted[0])

@@ -88,7 +88,7 @@ class BandwidthPicture:
 def bandwidth_picture(trace: Trace, device: int, window: Window, chosen: Window | None, width: int) -> BandwidthPicture:
     """The strips of a row of devices in `window`; figures over `chosen`, or the whole trace where that is None."""
     width = max(width, 1)
-    scope = chosen or Window(0, max(trace.end_ns, 1))
+    scope = chosen or trace.whole
     found = trace.index(Bandwidths).of(device)
     edges = np.linspace(window.start, window.end, width + 1).astype(np.int64)
     strips: list[Strip] = []

@@ -27,9 +27,8 @@ class Overview:
 
 
 def overview(trace: Trace, columns: int) -> Overview:
-    """Busy shares from 0 to the end of the trace."""
-    end = max(trace.end_ns, 1)
-    edges = np.linspace(0, end, columns + 1).astype(np.int64)
+    """Busy shares over all of the trace that is at hand."""
+    edges = np.linspace(trace.whole.start, trace.whole.end, columns + 1).astype(np.int64)
     width = np.maximum(np.diff(edges), 1)
     shares, touched = [], []
     for kinds in trace.index(Unions).devices:

@@ -62,7 +62,7 @@ class SpeculationPicture:
 
 def speculation(trace: Trace, window: Window | None, request: int | None, bins: int) -> SpeculationPicture:
     """Of the iterations that began in `window` (None: the whole trace); `request` is the id whose tokens are shown."""
-    span = window or Window(0, max(trace.end_ns, 1))
+    span = window or trace.whole
     drafted, accepted = of_iterations(trace, window)
     cost: DraftCost | NoCost = NoCost("no steps of requests were recorded")
     missing: list[str] = []

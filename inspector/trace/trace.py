@@ -12,6 +12,7 @@ import numpy as np
 from inspector.trace.names import Names
 from inspector.trace.quality import Quality
 from inspector.trace.schema import SCHEMAS, WORK_TABLES
+from inspector.trace.selection import Window
 from inspector.trace.table import Array, Table
 
 Basis = Literal["measured", "modelled", "simulated"]
@@ -38,6 +39,20 @@ class TraceInfo:
     basis: Basis = "measured"
     details: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is at hand of a run that goes on: its older part is in the file only, until the run has ended.
+
+    Rows that ended before `from_ns` are not at hand, nor requests that had left by then. Page events numbered below
+    `page_sequence` are of before as well: no more of them than tell how the pages were then. They tell it of all pages
+    with `pages_known`, else of those that they name.
+    """
+
+    from_ns: int = 0
+    page_sequence: int = -(1 << 63)
+    pages_known: bool = True
 
 
 class Index(Protocol):
@@ -101,8 +116,7 @@ class Trace:
         self.quality = quality
         self.generation = generation
         self.settled_ns = info.duration_ns if settled_ns is None else settled_ns
-        self.kept_from_ns = 0
-        """Of a run that goes on: device work, calls and ranges that ended before this are in its file only."""
+        self.kept = Kept()
         self._lineage = lineage
         self._tables = {name: tables.get(name) or Table(name) for name in SCHEMAS}
         self._indexes: dict[type, object] = {}
@@ -147,6 +161,12 @@ class Trace:
     def end_ns(self) -> int:
         """Trace time of the end of the last record."""
         return self.info.duration_ns
+
+    @property
+    def whole(self) -> Window:
+        """The time of which everything is at hand, at least 1 ns: all of it, but of a run that goes on."""
+        start = self.kept.from_ns
+        return Window(start, max(self.end_ns, start + 1))
 
     def device_of(self, streams: Array) -> Array:
         """Rows of devices for rows of streams, int32; -1 for -1."""

@@ -6,24 +6,30 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from inspector.analysis.completeness import verdict
+from inspector.analysis.pages import pages_at
+from inspector.analysis.steps import Runs, Steps
+from inspector.readers.recording import follow
 from inspector.readers.recording.follow import Following
 from inspector.trace import header, lock
 from inspector.trace.arrow import StreamWriter
 from inspector.trace.header import Anchor, Header
 from inspector.trace.links import Links
 from inspector.trace.schema import NEVER, SCHEMAS
+from inspector.trace.selection import Window
 from inspector.trace.table import Array
 from inspector.trace.trace import Trace
 from inspector.trace.work import Work
+from tests.engine_traces import Setup, engine_trace
 from tests.readers.recordings import opened
 
 BOOT = 7_000_000_000
@@ -317,18 +323,141 @@ def test_of_a_long_run_old_work_is_left_to_the_file() -> None:
             for index in (Work, Links):
                 again = Trace(trace.info, trace.tables, trace.names, trace.quality)
                 assert_equal_index(trace.index(index), again.index(index))
-        assert 40 <= len(trace["kernels"]) <= most <= 2 * 40 + 10
+        assert 60 <= len(trace["kernels"]) <= most <= 2 * 60 + 10
         assert trace["kernels"]["start"][-1] > 390 * second
-        assert trace["kernels"]["end"].min() >= trace.kept_from_ns > 0
-        assert len(trace["iterations"]) >= 399
-        assert "all of them when the run has ended" in trace.info.details["at hand"]
+        assert trace["kernels"]["end"].min() >= trace.kept.from_ns > 0
+        assert len(trace["iterations"]) == len(trace["kernels"])
+        number = trace["iterations"]["iteration"]
+        assert number.tolist() == list(range(number[0], number[0] + len(number)))
+        assert trace.whole == Window(trace.kept.from_ns, trace.end_ns)
+        assert "all of it when the run has ended" in trace.info.details["at hand"]
         assert verdict(trace, 0).level == "trusted"
         made.let_go()
         last = following.poll()
         assert last is not None
-        assert len(last["kernels"]) == 400
-        assert last.kept_from_ns == 0
+        assert len(last["kernels"]) == len(last["iterations"]) == 400
+        assert last.kept.from_ns == 0
         assert "at hand" not in last.info.details
+
+
+def test_of_more_device_work_than_the_window_holds_the_newest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "KEPT_ROWS", 100)
+    with folder() as made:
+        clock = Clock()
+        following = Following(made.path, clock)
+        start(made, "one", 10)
+        for begun in range(0, 1000, 50):
+            starts: Array = BOOT + np.arange(begun, begun + 50) * MS
+            made.rows("one", "kernels", start=starts, end=starts + MS, stream=[0] * 50)
+            clock.now = int(starts[-1])
+            trace = following.poll()
+            assert trace is not None
+            assert len(trace["kernels"]) <= 200
+        assert 100 <= len(trace["kernels"]) <= 200
+        made.let_go()
+        last = following.poll()
+        assert last is not None
+        assert len(last["kernels"]) == 1000
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 1000), kept=st.integers(20, 200), step=st.integers(7, 60))
+def test_what_stays_at_hand_of_an_engine_is_what_it_was(
+    seed: int, kept: int, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Iterations, steps, requests, texts and pages of the last while, against the same from all of the trace."""
+    whole = engine_trace(Setup(seed, blocks=24))
+    tables = ("pools", "requests", "iterations", "steps", "tokens", "page_events")
+    ends = whole["iterations"]["end"]
+    known_at = {
+        "pools": whole["pools"]["time"],
+        "requests": whole["requests"]["arrival"],
+        "iterations": ends,
+        "steps": ends[whole["steps"]["iteration"]],
+        "tokens": ends[whole["tokens"]["iteration"]],
+        "page_events": whole["page_events"]["time"],
+    }
+    monkeypatch.setattr(follow, "KEPT_NS", kept * MS)
+    with folder() as made:
+        clock = Clock()
+        following = Following(made.path, clock)
+        start(made, "one", 10)
+        made.texts("one", whole.names.texts)
+        done = dict.fromkeys(tables, 0)
+        trace = None
+        for now in range(0, whole.end_ns + 2 * step * MS, step * MS):
+            for table in tables:
+                order = np.argsort(known_at[table], kind="stable")
+                assert np.array_equal(order, np.arange(len(order)))
+                upto = int(np.searchsorted(known_at[table], now, "right"))
+                if upto > done[table]:
+                    made.rows("one", table, **as_written(whole, table, slice(done[table], upto)))
+                    done[table] = upto
+            clock.now = BOOT + now
+            trace = following.poll() or trace
+            if trace is not None:
+                assert_at_hand(trace, whole)
+        assert trace is not None
+        made.let_go()
+        last = following.poll()
+        assert last is not None
+        assert [len(last[table]) for table in tables] == [len(whole[table]) for table in tables]
+
+
+def as_written(whole: Trace, table: str, rows: slice) -> dict[str, Array]:
+    """Columns as a producer writes them, whose texts begin after those of `start`."""
+    columns = {}
+    for name, values in whole[table].columns.items():
+        column = SCHEMAS[table].column(name)
+        found = values[rows]
+        if column.may_be_never:
+            found = np.where(found == NEVER, NEVER, found + BOOT)
+        elif column.is_moment:
+            found = found + BOOT
+        if column.refers == "names":
+            found = np.where(found >= 0, found + 5, -1)
+        columns[name] = np.zeros(len(found), np.int32) if column.refers == "processes" else found
+    return columns
+
+
+def assert_at_hand(trace: Trace, whole: Trace) -> None:
+    since, settled = trace.kept.from_ns, trace.settled_ns
+    number = trace["iterations"]["iteration"]
+    expected = (whole["iterations"]["end"] >= since) & (whole["iterations"]["start"] < settled)
+    wanted = whole["iterations"]["iteration"][expected].tolist()
+    # The newest may not have been told of, since they are told at their end.
+    assert number.tolist() == wanted[: len(number)]
+    assert len(wanted) - len(number) <= 1 or since == 0
+    ids = trace["requests"]["request"]
+    left = whole["requests"]["finished"]
+    stay = whole["requests"]["request"][((left == NEVER) | (left >= since)) & (whole["requests"]["arrival"] < settled)]
+    assert set(stay.tolist()) <= set(ids.tolist())
+
+    def told(of: Trace, table: str) -> list[tuple[int, ...]]:
+        rows = of[table]
+        number = np.append(of["iterations"]["iteration"], -1)[rows["iteration"]]
+        request = np.append(of["requests"]["request"], -1)[rows["request"]]
+        names = [name for name in ("phase", "tokens", "emitted", "position", "kind") if name in rows]
+        found = zip(number.tolist(), request.tolist(), *(rows[name].tolist() for name in names), strict=True)
+        return [row for row in found if row[0] in shown]
+
+    shown = set(number.tolist())
+    for table in ("steps", "tokens"):
+        assert sorted(told(trace, table)) == sorted(told(whole, table))
+    steps = [replace(each, runs=in_order(each.runs)) for each in (trace.index(Steps), Steps.build(trace))]
+    assert_equal_index(*steps)
+    if len(trace["page_events"]):
+        time = max(since, int(trace["page_events"]["time"][-1]))
+        found, expected_pages = pages_at(trace, time), pages_at(whole, time)
+        assert found.status.tolist() == expected_pages.status.tolist()
+        assert found.refs.tolist() == expected_pages.refs.tolist()
+        assert ids[found.owner[found.owner >= 0]].tolist() == (
+            whole["requests"]["request"][expected_pages.owner[expected_pages.owner >= 0]].tolist()
+        )
+
+
+def in_order(runs: Runs) -> Runs:
+    return runs.take(np.lexsort((runs.phase, runs.last, runs.first, runs.request)))
 
 
 def assert_equal_index(found: object, expected: object) -> None:

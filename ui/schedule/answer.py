@@ -36,8 +36,7 @@ def answer(trace: Trace, ask: Ask, window: Window | None, everything: bool) -> A
     return Answer(schedule(trace, ask), schedule_figures(trace, batches, window), names)
 
 
-def scope(figures: ScheduleFigures, window: Window | None) -> tuple[str, ...]:
-    """What the figures are of, from long to short."""
-    where = "whole trace" if window is None else "selected range"
+def scope(figures: ScheduleFigures, where: str) -> tuple[str, ...]:
+    """What the figures are of, from long to short; `where` says over which time."""
     requests = figures.latency.requests
     return f"{requests:,} requests, {figures.iterations:,} iterations, {where}", f"{requests:,} requests", where

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from inspector.picture.schedule_axis import Axis
+
 LEAST = 4.0
 """No fewer iterations than this are in view."""
 NEWEST = 160.0
@@ -46,6 +50,18 @@ class Columns:
         elif self.follows and total > self.total:
             self._end_at(float(total))
         self.total = float(total)
+
+    def forget(self, before: Axis | None, now: Axis | None) -> bool:
+        """Whether iterations of the axis of before are at hand no more: what was in view then is so in that of now."""
+        old, new = (axis.batches if axis is not None else None for axis in (before, now))
+        if old is None or new is None or old.process != new.process or not len(new):
+            return False
+        count = int(np.searchsorted(old.start, new.start[0]))
+        self.total = max(self.total - count, 0.0)
+        if self._span is not None:
+            low, high = self._span
+            self._span = (max(low - count, 0.0), max(low - count, 0.0) + high - low)
+        return count > 0
 
     def look(self, low: float, high: float) -> None:
         """Show [low, high), moved and cut so that it lies among the iterations."""

@@ -58,11 +58,13 @@ class OverviewStrip(QWidget):
         return self._theme.px(HEADER_WIDTH)
 
     def _x(self, time: float) -> float:
-        return self._left + time / max(self._session.whole.length, 1) * (self.width() - self._left)
+        whole = self._session.whole
+        return self._left + (time - whole.start) / max(whole.length, 1) * (self.width() - self._left)
 
     def _time(self, x: float) -> int:
         room = max(self.width() - self._left, 1)
-        return round(min(max((x - self._left) / room, 0), 1) * self._session.whole.length)
+        whole = self._session.whole
+        return whole.start + round(min(max((x - self._left) / room, 0), 1) * whole.length)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Shares of all devices averaged, what is not in view faded, and the handle."""
@@ -120,7 +122,7 @@ class OverviewStrip(QWidget):
         indent = self._theme.px(22)
         painter.setFont(self._theme.font("small"))
         painter.setPen(QColor(self._theme.tokens.text))
-        painter.drawText(QRectF(indent, 0, self._left, self.height()), flags, "whole trace")
+        painter.drawText(QRectF(indent, 0, self._left, self.height()), flags, self._session.whole_words)
         painter.setPen(QColor(self._theme.tokens.muted))
         flags = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight)
         text = units.time(self._session.whole.length)

@@ -102,8 +102,12 @@ class Schedule(View):
 
     def show_answer(self, answer: Answer) -> None:
         """Canvas, figures, notes."""
-        picture = answer.picture
+        picture, before = answer.picture, self.answer
         self.answer = picture
+        if before is not None and self.iterations.forget(before.axis, picture.axis):
+            # It shows other iterations than were asked for.
+            self.refresh()
+            return
         self._engines(answer.engines)
         if picture.axis is not None and not picture.ask.span.by_time:
             if self.canvas.overflows(picture.alive):
@@ -114,7 +118,8 @@ class Schedule(View):
         self.canvas.look(self._span(self.session.window))
         self.canvas.select(self.session.selection)
         self.measures.say(measures(answer.figures))
-        self.scope.set_text(*scope(answer.figures, self.session.selection.window))
+        where = self.session.whole_words if self.session.selection.window is None else "selected range"
+        self.scope.set_text(*scope(answer.figures, where))
         said = "\n".join((*picture.missing, *static_words(picture)))
         self.note.set_text(said.replace("\n", " · "))
         self.note.setToolTip(said)

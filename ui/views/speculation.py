@@ -80,7 +80,7 @@ class Speculation(View):
             chart.show_picture(answer)
         self.measures.say(measures(answer))
         self.legend.say(answer)
-        where = "whole trace" if self.session.selection.window is None else "selected range"
+        where = self.session.whole_words if self.session.selection.window is None else "selected range"
         passes = answer.everything.counts.passes if answer.everything is not None else 0
         self.scope.set_text(*((f"{passes:,} passes of the target, {where}", where) if passes else (where,)))
         notes = list(answer.missing)

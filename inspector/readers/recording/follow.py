@@ -21,8 +21,9 @@ _MOST_BYTES = 16 << 20
 # The recorder empties the rings every 100 ms, and what is sorted by its start is told at its end.
 _FIRST_LAG_NS, _MOST_LAG_NS = 150_000_000, 350_000_000
 
-# How much device work, how many calls and ranges of a run stay at hand: at least so long, at most twice.
-KEPT_NS = 40_000_000_000
+# How much of a run stays at hand: at least so long, at most twice. Where there are more records of device work than
+# this, the newest of them, at most twice.
+KEPT_NS, KEPT_ROWS = 60_000_000_000, 4_000_000
 
 
 class Following:
@@ -58,7 +59,7 @@ class Following:
         self._head = head
         if not is_live:
             self.state = "complete" if is_closed(head) else "recovered"
-            if self._streams.growth.kept_from:
+            if self._streams.growth.kept.from_ns:
                 # It is all of it now that nothing is added: what was left to the file is read again.
                 self._streams = Streams(self.path, head)
             self._streams.close(with_rings=not is_closed(head))
@@ -70,8 +71,8 @@ class Following:
             return self._trace(0) if changed else None
         shown = self._streams.growth.settle(horizon)
         growth = self._streams.growth
-        if horizon - growth.kept_from > 2 * KEPT_NS:
-            growth.forget(horizon - KEPT_NS)
+        if (before := growth.forgettable(horizon, KEPT_NS, KEPT_ROWS)) is not None:
+            growth.forget(before)
         late_by = growth.late_by()
         if 0 < late_by < _MOST_LAG_NS:
             self.lag_ns = min(max(self.lag_ns, late_by + self.lag_ns), _MOST_LAG_NS)
@@ -104,9 +105,8 @@ class Following:
         note_clocks(self._head, notes)
         info = info_of(self.path, self._head)
         details = {**info.details, "state": self.state}
-        if kept := self._streams.growth.kept_from:
-            text = f"device work, calls and ranges from {units.time(kept)} on; all of them when the run has ended"
-            details["at hand"] = text
+        if since := self._streams.growth.kept.from_ns:
+            details["at hand"] = f"what ended after {units.time(since)}; all of it when the run has ended"
         info = replace(info, details=details)
         return self._numbered(self._streams.growth.trace(info, settled, notes))
 

@@ -9,26 +9,26 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from inspector.readers.recording.moments import first_moment, last_moment
 from inspector.readers.recording.producer import SHARED, Columns, Producer
 from inspector.readers.recording.rings import with_losses
 from inspector.trace.builder import FAR_NS, Builder, contradicted
-from inspector.trace.growing_requests import GrowingRequests
+from inspector.trace.growing_requests import GONE, NOT_YET, GrowingRequests
 from inspector.trace.growing_table import LAST, SERIAL, GrowingTable
+from inspector.trace.page_lives import still_needed
 from inspector.trace.quality import Quality
 from inspector.trace.schema import NEVER, REJECTIONS, SCHEMAS
 from inspector.trace.table import Array, Table
-from inspector.trace.trace import Lineage, Trace, TraceInfo
+from inspector.trace.trace import Kept, Lineage, Trace, TraceInfo
 
 Int = npt.NDArray[np.int64]
 _REVERSED, _OUTSIDE, _, _CONTRADICTED = range(4)
 # Rows of these are in the order of what they belong to.
 _KEYS = {"steps": "iteration", "tokens": "iteration"}
-# Their times say nothing of how long the recording is.
-_TIMELESS = ("rejected", "event_records", "flows")
-# Of these a long run has the most rows, and nothing refers to them: old ones can be left to the file.
-_MANY = (
+# What ended long ago of these can be left to the file. Few things are told in the others.
+_LEFT = (
     *("kernels", "memcpys", "memsets", "graphs", "syncs", "host_calls", "os_calls", "overheads", "ranges"),
-    "stage_work",
+    *("stage_work", "counters", "marks", "schedulings"),
 )
 # Putting late rows in their places takes no more than this share of the time.
 _REPAIRING = 0.05
@@ -44,8 +44,7 @@ class Growth:
         self.newest: int | None = None
         """The largest moment of all rows that were taken, trace time."""
         self.num_repairs = 0
-        self.kept_from = 0
-        """Rows of device work, calls and ranges that ended before are in the file only, trace time."""
+        self.kept = Kept()
         self.generation = 0
         self._origin = origin
         self._tables = {
@@ -76,7 +75,7 @@ class Growth:
                     count += len(next(iter(tables[table].values())))
                     producer.share(table, producer.translate(table, tables[table]))
         if self._origin is None:
-            self._origin = _first(read)
+            self._origin = first_moment([tables for _, _, tables in read])
         for producer, _, tables in read:
             for table, columns in tables.items():
                 if table not in SHARED:
@@ -159,14 +158,57 @@ class Growth:
             self._settle_all(horizon, ranks)
         return shown
 
+    def forgettable(self, horizon: int, least_ns: int, least_rows: int) -> int | None:
+        """Before which time (trace time) things can be forgotten such that so much stays; None for not yet.
+
+        That is when there is twice as much, so that it is seldom done: what was made of the rest is made anew then.
+        """
+        since = self.kept.from_ns
+        before = horizon - least_ns if horizon - since > 2 * least_ns else None
+        for name in ("kernels", "host_calls"):
+            rows = self._tables[name].table
+            if len(rows) > 2 * least_rows:
+                before = max(int(rows["start"][-least_rows]), before or 0)
+        return before if before is not None and before > since else None
+
     def forget(self, before: int) -> None:
-        """Leave to the file what device work, calls and ranges there are that ended before that time."""
-        for name in _MANY:
+        """Leave to the file what ended before that time, but what still tells how the pages are."""
+        for name in _LEFT:
             table = self._tables[name]
-            old = table.table["end"] < before
+            old = table.table["end" if "end" in table.table else table.key] < before
             if old.any():
                 table.drop(old)
-        self.kept_from = before
+        self._forget_iterations(before)
+        self._forget_page_events(before)
+        steps = [self._tables[name].table["request"] for name in _KEYS]
+        held = np.unique(np.concatenate(steps))
+        moved = self._requests.forget(before, held[held >= 0])
+        if moved is not None:
+            self._row_of["requests"] = self._requests.row_of
+            self._follow_moved("requests", moved)
+
+    def _forget_iterations(self, before: int) -> None:
+        table = self._tables["iterations"]
+        old = table.table["end"] < before
+        if not old.any():
+            return
+        self._row_of["iterations"][table.serials()[old]] = GONE
+        now = np.where(old, -1, np.cumsum(~old) - 1)
+        table.drop(old)
+        self._number_iterations(0)
+        for name in _KEYS:
+            steps = self._tables[name]
+            belong = old[steps.table["iteration"]] & (steps.table["iteration"] >= 0)
+            if belong.any():
+                steps.drop(belong)
+        self._follow_moved("iterations", now)
+
+    def _forget_page_events(self, before: int) -> None:
+        table, kept = self._tables["page_events"], self.kept
+        keep, since, known = still_needed(table.table, before, kept.page_sequence, kept.pages_known)
+        if not keep.all():
+            table.drop(~keep)
+        self.kept = Kept(before, since, known)
 
     def finish(self) -> None:
         """Nothing more will come: show everything."""
@@ -179,8 +221,8 @@ class Growth:
         self._settle_all(LAST, ranks)
         self._repair(ranks)
         self._drop_contradicted()
-        self._last = max((_end(name, table.table) for name, table in self._tables.items()), default=0)
-        self._last = max(self._last, _end("requests", self._requests.table))
+        self._last = max((last_moment(table.table) for table in self._tables.values()), default=0)
+        self._last = max(self._last, last_moment(self._requests.table))
 
     def _settle_all(self, horizon: int, ranks: Array) -> bool:
         before = self._requests.table
@@ -199,7 +241,7 @@ class Growth:
             if len(table) == old:
                 continue
             shown = True
-            self._last = max(self._last, _end(name, table.table, old))
+            self._last = max(self._last, last_moment(table.table, old))
             if name == "iterations":
                 self._number_iterations(old)
         return shown
@@ -225,7 +267,7 @@ class Growth:
                 continue
             serials = chunk[column.name]
             rows = self._rows(column.refers, serials)
-            unknown = (rows < 0) & (serials >= 0)
+            unknown = (rows == NOT_YET) & (serials >= 0)
             ready &= ~unknown
             if key is not None and unknown.any():
                 # Those behind it would be shown before it.
@@ -233,7 +275,8 @@ class Growth:
         for column in SCHEMAS[name].columns:
             if column.refers in self._row_of and column.name in chunk:
                 serials = chunk[column.name]
-                chunk[column.name] = np.where(ready, self._rows(column.refers, serials), serials).astype(np.int32)
+                rows = np.maximum(self._rows(column.refers, serials), -1)
+                chunk[column.name] = np.where(ready, rows, serials).astype(np.int32)
         return ready
 
     def _rows(self, table: str, serials: Array) -> Int:
@@ -305,7 +348,7 @@ class Growth:
         quality = with_losses(notes, self.builder.quality)
         info = replace(info, origin_ns=self._origin or 0, duration_ns=self._last)
         trace = Trace(info, tables, self.builder.names, quality, self.generation, settled, self._lineage)
-        trace.kept_from_ns = self.kept_from
+        trace.kept = self.kept
         return trace
 
     def late_by(self) -> int:
@@ -346,29 +389,3 @@ class Growth:
 
 def _begins(table: Table, old: Table) -> bool:
     return all(np.array_equal(table[key][: len(old)], values) for key, values in old.columns.items())
-
-
-def _end(name: str, table: Table, since: int = 0) -> int:
-    """The last moment of a table's rows from `since` on; 0 for those that tell nothing."""
-    key = table.schema.sorted_by
-    if name in _TIMELESS or key is None or table.schema.column(key).unit != "ns" or len(table) <= since:
-        return 0
-    return int(table["end"][since:].max() if "end" in table else table[key][-1])
-
-
-def _first(read: list[tuple[Producer, list[str], dict[str, Columns]]]) -> int | None:
-    """When the first record began, of those that can be; None without any."""
-    times = []
-    for _, _, tables in read:
-        for name, columns in tables.items():
-            key = SCHEMAS[name].sorted_by
-            if key is None or name in _TIMELESS or SCHEMAS[name].column(key).unit != "ns":
-                continue
-            fits = columns[key] <= columns["end"] if "end" in columns else slice(None)
-            times.append(columns[key][fits])
-    every = np.concatenate(times) if times else np.empty(0, np.int64)
-    if not len(every):
-        return None
-    middle = float(np.partition(every, len(every) // 2)[len(every) // 2])
-    near: Int = every[np.abs(every.astype(np.float64) - middle) <= FAR_NS]
-    return int(near.min())
