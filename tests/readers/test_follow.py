@@ -323,7 +323,7 @@ def test_of_a_long_run_old_work_is_left_to_the_file() -> None:
             for index in (Work, Links):
                 again = Trace(trace.info, trace.tables, trace.names, trace.quality)
                 assert_equal_index(trace.index(index), again.index(index))
-        assert 60 <= len(trace["kernels"]) <= most <= 2 * 60 + 10
+        assert 60 <= len(trace["kernels"]) <= most <= 90 + 10
         assert trace["kernels"]["start"][-1] > 390 * second
         assert trace["kernels"]["end"].min() >= trace.kept.from_ns > 0
         assert len(trace["iterations"]) == len(trace["kernels"])
@@ -353,7 +353,7 @@ def test_of_more_device_work_than_the_window_holds_the_newest_stays(monkeypatch:
             trace = following.poll()
             assert trace is not None
             assert len(trace["kernels"]) <= 200
-        assert 100 <= len(trace["kernels"]) <= 200
+        assert 100 <= len(trace["kernels"]) <= 150
         made.let_go()
         last = following.poll()
         assert last is not None

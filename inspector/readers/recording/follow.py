@@ -21,8 +21,8 @@ _MOST_BYTES = 16 << 20
 # The recorder empties the rings every 100 ms, and what is sorted by its start is told at its end.
 _FIRST_LAG_NS, _MOST_LAG_NS = 150_000_000, 350_000_000
 
-# How much of a run stays at hand: at least so long, at most twice. Where there are more records of device work than
-# this, the newest of them, at most twice.
+# How much of a run stays at hand: at least so long, at most half as long again. Where there are more
+# records of device work than this, as many of the newest ones.
 KEPT_NS, KEPT_ROWS = 60_000_000_000, 4_000_000
 
 

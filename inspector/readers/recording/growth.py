@@ -161,13 +161,13 @@ class Growth:
     def forgettable(self, horizon: int, least_ns: int, least_rows: int) -> int | None:
         """Before which time (trace time) things can be forgotten such that so much stays; None for not yet.
 
-        That is when there is twice as much, so that it is seldom done: what was made of the rest is made anew then.
+        That is when there is half as much again, so that it is seldom done: what was made of the rest is made anew.
         """
         since = self.kept.from_ns
-        before = horizon - least_ns if horizon - since > 2 * least_ns else None
+        before = horizon - least_ns if 2 * (horizon - since) > 3 * least_ns else None
         for name in ("kernels", "host_calls"):
             rows = self._tables[name].table
-            if len(rows) > 2 * least_rows:
+            if 2 * len(rows) > 3 * least_rows:
                 before = max(int(rows["start"][-least_rows]), before or 0)
         return before if before is not None and before > since else None
 
