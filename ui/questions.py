@@ -18,6 +18,7 @@ from PySide6.QtCore import QObject, Qt, QThreadPool, Signal
 
 from inspector import __version__
 from inspector.errors import Cancelled, InspectorError
+from ui.priority import step_back
 
 THREADS = 2
 logger = logging.getLogger(__name__)
@@ -136,7 +137,11 @@ class Asker(QObject):
 
     def _start(self, task: _Task) -> None:
         pool = self._prompt if task.question.prompt else self._pool
-        pool.start(lambda: self._run(task))
+        pool.start(lambda: self._work(task))
+
+    def _work(self, task: _Task) -> None:
+        step_back()
+        self._run(task)
 
     def _run(self, task: _Task) -> None:
         question = task.question

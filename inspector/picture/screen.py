@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -172,30 +173,47 @@ def curve_block(low: Values, high: Values, samples: Samples, height: int, ground
     span = samples.top - samples.bottom or 1.0
     known = np.isfinite(low)
     # One pixel stays free above the highest value and the line is 1.5 pixels strong.
-    bottom = np.where(known, (low - samples.bottom) / span * (height - 2), -2)
-    top = np.where(known, (high - samples.bottom) / span * (height - 2), -2)
+    bottom, top = (
+        np.where(known, (values - samples.bottom) / span * (height - 2), -2).astype(np.float32)
+        for values in (low, high)
+    )
     # Neighbours meet, so that steps are drawn as edges.
     both = known & np.r_[False, known[:-1]]
     before_top, before_bottom = np.r_[top[:1], top[:-1]], np.r_[bottom[:1], bottom[:-1]]
     low_reach = np.where(both, np.minimum(bottom, before_top), bottom)
     high_reach = np.where(both, np.maximum(top, before_bottom), top)
-    level = (height - 1 - np.arange(height))[:, None]
+    level = (height - 1 - np.arange(height, dtype=np.float32))[:, None]
 
-    def between(lowest: Values, highest: Values) -> Values:
-        return np.clip(highest[None, :] + 1.4 - level, 0, 1) * np.clip(level + 1 - lowest[None, :], 0, 1)
+    def between(lowest: Float, highest: Float, strength: float) -> Float:
+        return _ramp(highest + np.float32(1.4) - level, strength) * _ramp(level - (lowest - 1))
 
-    line = np.maximum(between(bottom, top), between(low_reach, high_reach) * 0.5)
-    fill = np.clip(top[None, :] + 1 - level, 0, 1) * 0.2
-    return blend(ground, colour, np.maximum(line, fill) * known)
+    alpha = between(bottom, top, 1)
+    np.maximum(alpha, between(low_reach, high_reach, 0.5), out=alpha)
+    np.maximum(alpha, _ramp(top + 1 - level, 0.2), out=alpha)
+    alpha *= known
+    return blend(ground, colour, alpha)
+
+
+def _ramp(values: Float, strength: float = 1) -> Float:
+    """Values cut to 0..1 and multiplied, in place: a run that goes on paints many of these, many times a second."""
+    np.maximum(values, 0, out=values)
+    np.minimum(values, 1, out=values)
+    if strength != 1:
+        values *= np.float32(strength)
+    return values
 
 
 def blend(ground: int, colour: int, alpha: npt.NDArray[np.floating]) -> Pixels:
     """`colour` over `ground` (0xffRRGGBB each), pixel by pixel."""
-    steps = (alpha * 255 + 0.5).astype(np.uint8)
+    return np.asarray(_shades(ground, colour)[(alpha * 255 + 0.5).astype(np.uint8)], np.uint32)
+
+
+@lru_cache(maxsize=64)
+def _shades(ground: int, colour: int) -> Pixels:
+    """256 steps from one to the other."""
     ramp = np.arange(256)[:, None] / 255
     low, high = (np.array([value >> 16 & 255, value >> 8 & 255, value & 255]) for value in (ground, colour))
-    shades = _packed(low + (high - low) * ramp)
-    return np.asarray(shades[steps], np.uint32)
+    return _packed(low + (high - low) * ramp)
 
 
 def textured(block: Pixels, inks: npt.NDArray[np.uint8], marks: Mapping[int, tuple[Pattern, int]]) -> None:

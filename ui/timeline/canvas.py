@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QPoint, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QMouseEvent,
@@ -26,6 +26,7 @@ from ui.timeline.overlay import paint_overlay, paint_tip
 from ui.timeline.painter import TrackPainter
 from ui.timeline.scene import Scene
 
+_SOON_MS = 100
 Tip = Callable[[Hit], list[tuple[str, str]]]
 
 
@@ -60,6 +61,10 @@ class Canvas(QWidget):
         self._bar.actionTriggered.connect(self.scrolled_by_hand)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(_SOON_MS)
+        self._soon.timeout.connect(self.update)
         self.setAccessibleName("Timeline tracks")
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
 
@@ -74,10 +79,18 @@ class Canvas(QWidget):
             self._bar.setValue(again.top + offset)
         self.update()
 
-    def set_window(self, viewport: Viewport) -> None:
-        """Show that span of time."""
+    def set_window(self, viewport: Viewport, soon: bool = False) -> None:
+        """Show that span of time, at once or `soon`."""
         self.scene.viewport = viewport
-        self.update()
+        if soon:
+            self.update_soon()
+        else:
+            self.update()
+
+    def update_soon(self) -> None:
+        """Repaint with the next thing that changes, or else in a while: of a run many things change at a time."""
+        if not self._soon.isActive():
+            self._soon.start()
 
     def hover(self, hit: Hit | None) -> None:
         """The pointer is over that."""
@@ -158,6 +171,7 @@ class Canvas(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """One frame, from whatever pictures there are."""
+        self._soon.stop()
         painter = QPainter(self)
         self.render_scene(painter)
         painter.end()

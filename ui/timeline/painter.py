@@ -31,6 +31,7 @@ Pixels = npt.NDArray[np.uint32]
 _LABEL_PX = 30
 _EDGE_PX = 5
 _PATTERNED = [number for number, entry in enumerate(INKS) if entry.pattern != "solid"]
+_IS_PATTERNED = np.isin(np.arange(256), _PATTERNED)
 _BUSY, _COUNTER, _BRACKET = ink("busy"), ink("counter"), ink("graph launch")
 
 
@@ -265,7 +266,7 @@ class _Frame:
                 continue
             block[:] = line
             inks = np.where(shown.touched[first + number], shown.ink[first + number], 255)
-            if chosen is None and np.isin(inks, _PATTERNED).any():
+            if chosen is None and _IS_PATTERNED[inks].any():
                 screen.textured(block, inks, self.colours.marks)
             self._edges(block, made.long[number])
 

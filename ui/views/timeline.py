@@ -168,7 +168,10 @@ class Timeline(GapInView):
         if before is None and scene.selected is not None:
             self._say_selected()
         self._keep_gap_in_view()
-        self.canvas.update()
+        if what != "tracks" and self.session.live.state == "live":
+            self.canvas.update_soon()
+        else:
+            self.canvas.update()
 
     # The session has changed.
 
@@ -206,7 +209,8 @@ class Timeline(GapInView):
 
     def _window_changed(self) -> None:
         self.say("")
-        self.canvas.set_window(Viewport(self.session.window, self.canvas.scene.viewport.width))
+        viewport = Viewport(self.session.window, self.canvas.scene.viewport.width)
+        self.canvas.set_window(viewport, self.session.is_advancing)
         scene = self.canvas.scene
         if scene.pointer is not None:
             scene.hover = scene.hit(*scene.pointer) if not self.canvas.gestures.mode else None
