@@ -34,3 +34,37 @@ class Pace:
     def is_due(self, what: Hashable) -> bool:
         """Whether it is neither being done nor to rest."""
         return what not in self._began and time.monotonic() >= self._rests_until.get(what, 0.0)
+
+
+class Rounds:
+    """Keeps questions together that need the same analyses: all are asked of one generation, or none of it is.
+
+    A round begins with a generation after the one before has been answered, and has rested as in Pace.
+    """
+
+    def __init__(self) -> None:
+        self._pace = Pace()
+        self._generation = -1
+        self._open: set[Hashable] = set()
+
+    def is_due(self, generation: int) -> bool:
+        """Whether to ask of that generation."""
+        if generation != self._generation and not self._open and self._pace.is_due(self):
+            self._generation = generation
+            self._pace.begin(self)
+            # Nothing may come of it: what was asked is the same as before.
+            self._pace.end(self)
+        return generation == self._generation
+
+    def begin(self, what: Hashable) -> None:
+        """It is being done."""
+        if not self._open:
+            self._pace.begin(self)
+        self._open.add(what)
+
+    def end(self, what: Hashable) -> None:
+        """It is done, or is not wanted any more."""
+        if what in self._open:
+            self._open.discard(what)
+            if not self._open:
+                self._pace.end(self)

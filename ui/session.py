@@ -18,6 +18,7 @@ from inspector import units
 from inspector.trace.selection import NOTHING, Selection, Window
 from ui.history import History
 from ui.live import Live
+from ui.pace import Rounds
 from ui.questions import Asker, Failure, Question
 from ui.settings import SettingsFile
 
@@ -68,6 +69,8 @@ class Session(QObject):
         self._selections: History[Selection] = History(NOTHING)
         self._windows: History[Window] = History(_EMPTY)
         self._fingerprint = ""
+        self.rounds = Rounds()
+        """Which generations of a run the slow questions are asked of."""
         self.live = Live(asker, self._advance, self._failed, self)
         self._run = False
         self.is_advancing = False

@@ -15,7 +15,7 @@ from inspector.picture.viewport import Grid
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.selection import Selection
 from inspector.trace.trace import Trace
-from ui.pace import Pace
+from ui.pace import Rounds
 from ui.questions import Asker, Failure, Question
 
 # Their analyses take long on a large trace, so they are asked one after the other and never hold up the rest.
@@ -27,23 +27,20 @@ _MOST_PARTNERS = 64
 class Asking:
     """The side questions of the timeline. `show(what, answer)` is called with each answer on the GUI thread."""
 
-    def __init__(self, asker: Asker, show: Callable[[str, Any], None], fail: Callable[[Failure], None]) -> None:
-        self._asker, self._show, self._fail = asker, show, fail
+    def __init__(
+        self, asker: Asker, rounds: Rounds, show: Callable[[str, Any], None], fail: Callable[[Failure], None]
+    ) -> None:
+        self._asker, self._rounds, self._show, self._fail = asker, rounds, show, fail
         self._asked: dict[str, Hashable] = {}
         self._waiting: dict[str, Question] = {}
         self._running = ""
-        self._pace = Pace()
-
-    def is_due(self, what: str) -> bool:
-        """Whether it may be asked again for nothing but a new generation."""
-        return self._pace.is_due(what)
 
     def forget(self) -> None:
         """Another trace: nothing that was asked is of interest."""
         for what in list(self._asked):
             self._asker.forget((self, what))
+            self._rounds.end((self, what))
         self._asked, self._waiting, self._running = {}, {}, ""
-        self._pace.forget()
 
     def ask(self, what: str, question: Question) -> None:
         """Ask at once, unless the same was asked last under that name."""
@@ -62,6 +59,7 @@ class Asking:
             return
         self._asked[what] = question.key
         self._waiting[what] = question
+        self._rounds.begin((self, what))
         self._next()
 
     def _next(self) -> None:
@@ -70,21 +68,23 @@ class Asking:
         what = next(iter(self._waiting))
         question = self._waiting.pop(what)
         self._running = what
-        self._pace.begin(what)
 
         def done(answer: Any) -> None:
-            self._running = ""
-            self._pace.end(what)
+            self._done(what)
             self._show(what, answer)
             self._next()
 
         def failed(failure: Failure) -> None:
-            self._running = ""
-            self._pace.end(what)
+            self._done(what)
             self._fail(failure)
             self._next()
 
         self._asker.ask((self, what), question, done, failed)
+
+    def _done(self, what: str) -> None:
+        self._running = ""
+        if what not in self._waiting:
+            self._rounds.end((self, what))
 
 
 def tracks_question(trace: Trace, grid: Grid, tracks: tuple[Track, ...], wanted: Filter) -> Question:

@@ -39,6 +39,7 @@ class Gaps(View):
     """A bar of idle by cause over a table; the foot of the table sums to all idle time exactly."""
 
     ID: ClassVar[str] = "gaps"
+    IN_ROUNDS: ClassVar[bool] = True
     TITLE: ClassVar[str] = "Idle gaps"
     NEEDS: ClassVar[tuple[Need, ...]] = (
         Need(WORK_TABLES, "No idle time to show: no work on a GPU was recorded in this trace."),

@@ -26,6 +26,7 @@ class Headline(View):
     """Three figures; the third leads to the gap that it names."""
 
     ID: ClassVar[str] = "headline"
+    IN_ROUNDS: ClassVar[bool] = True
     TITLE: ClassVar[str] = "Busy, idle, next"
     NEEDS: ClassVar[tuple[Need, ...]] = (Need(WORK_TABLES, "No work on a GPU was recorded in this trace."),)
 

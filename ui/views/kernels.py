@@ -26,6 +26,7 @@ class Kernels(View):
     """A table by name or category; the name that is current is selected everywhere."""
 
     ID: ClassVar[str] = "kernels"
+    IN_ROUNDS: ClassVar[bool] = True
     TITLE: ClassVar[str] = "Kernels"
     NEEDS: ClassVar[tuple[Need, ...]] = (Need(WORK_TABLES, "No kernels to show: none were recorded in this trace."),)
 

@@ -57,7 +57,7 @@ class Timeline(GapInView):
         self.hits: Hits | None = None
         self._pictures: dict[str, Picture] = {}
         self._lanes: dict[str, tuple[int, bool]] = {}
-        self._asking = Asking(host.asker, self._answer, self._failed)
+        self._asking = Asking(host.asker, host.session.rounds, self._answer, self._failed)
         self.overview = OverviewStrip(host.theme, host.session, self.content)
         self.search_bar = SearchBar(host.theme, self.content)
         self.canvas = Canvas(host.theme, self._tip, self.content)
@@ -123,15 +123,20 @@ class Timeline(GapInView):
         trace = self.session.trace
         if trace is None or not self.isVisible() or not self.canvas.scene.layout.rows:
             return
-        rests = self.session.is_advancing and self.session.live.is_on
-        if not rests or self._asking.is_due("overview"):
+        due = not (self.session.is_advancing and self.session.live.is_on) or self.session.rounds.is_due(
+            trace.generation
+        )
+        if due:
             self._asking.ask_in_turn("overview", overview_question(trace))
         grid = Viewport(self.session.window, self.canvas.scene.viewport.width).grid()
         near = list(self._near(derived=True))
         for kind in DERIVED:
             mine = tuple(track for track in near if track.kind == kind)
-            if mine and (not rests or self._asking.is_due(kind)):
-                self._asking.ask_in_turn(kind, tracks_question(trace, grid, mine, Filter()))
+            question = tracks_question(trace, grid, mine, Filter())
+            if mine and kind == "iterations" and len(trace["iterations"]):
+                self._asking.ask(kind, question)
+            elif mine and due:
+                self._asking.ask_in_turn(kind, question)
         known = set().union(*(made.tracks for made in self._pictures.values()))
         self.canvas.scene.waiting = frozenset(track.identity for track in near if track.identity not in known)
 

@@ -71,6 +71,8 @@ class View(QWidget):
     ID: ClassVar[str] = ""
     TITLE: ClassVar[str] = ""
     NEEDS: ClassVar[tuple[Need, ...]] = ()
+    IN_ROUNDS: ClassVar[bool] = False
+    """Whether it needs analyses that others need too, so that all had better ask of the same generation of a run."""
 
     def __init__(self, host: Host, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -134,7 +136,7 @@ class View(QWidget):
         trace = self.session.trace
         if trace is None or not self.isVisible() or self.state is State.NO_DATA:
             return
-        if self.session.is_advancing and self.session.live.is_on and not self._pace.is_due(self):
+        if self.session.is_advancing and self.session.live.is_on and not self._is_due(trace):
             return
         question = self.question(trace, self.session.selection, self.session.window)
         if question is None or (self._asked is not None and question.key == self._asked.key):
@@ -142,8 +144,21 @@ class View(QWidget):
         self._asked = question
         if self.state is not State.ANSWER:
             self._say(State.WAITING, "Working…")
-        self._pace.begin(self)
+        self._begin()
         self.host.asker.ask(self, question, self._answered, self._failed)
+
+    def _is_due(self, trace: Trace) -> bool:
+        return self.session.rounds.is_due(trace.generation) if self.IN_ROUNDS else self._pace.is_due(self)
+
+    def _begin(self) -> None:
+        if self.IN_ROUNDS:
+            self.session.rounds.begin(self)
+        else:
+            self._pace.begin(self)
+
+    def _end(self) -> None:
+        self.session.rounds.end(self)
+        self._pace.end(self, self._asked is None or not self._asked.prompt)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Ask what was not asked while nobody looked."""
@@ -160,6 +175,7 @@ class View(QWidget):
     def _trace_changed(self) -> None:
         self.host.asker.forget(self)
         self._pace.forget()
+        self.session.rounds.end(self)
         self._asked = None
         trace = self.session.trace
         if trace is None:
@@ -175,13 +191,13 @@ class View(QWidget):
         self.refresh()
 
     def _answered(self, answer: Any) -> None:
-        self._pace.end(self, self._asked is None or not self._asked.prompt)
+        self._end()
         self.show_answer(answer)
         self.state = State.ANSWER
         self._stack.setCurrentWidget(self.content)
 
     def _failed(self, failure: Failure) -> None:
-        self._pace.end(self, self._asked is None or not self._asked.prompt)
+        self._end()
         headline = "This could not be worked out" if failure.report else failure.line
         self._say(State.ERROR, headline, failure.line if failure.report else "", failure.report)
 
