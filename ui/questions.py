@@ -10,11 +10,12 @@ import logging
 import platform
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from PySide6.QtCore import QObject, Qt, QThreadPool, Signal
+from PySide6.QtCore import QObject, Qt, QThreadPool, QTimer, Signal
 
 from inspector import __version__
 from inspector.errors import Cancelled, InspectorError
@@ -95,7 +96,13 @@ class Asker(QObject):
         self._pool.setMaxThreadCount(THREADS)
         self._prompt = QThreadPool(self)
         self._prompt.setMaxThreadCount(1)
-        self._done.connect(self._arrived, Qt.ConnectionType.QueuedConnection)
+        # One at a time, so that what one of them changes is painted before the next is shown: those that come together
+        # would else hold up keys and the pointer together.
+        self._ready: deque[_Task] = deque()
+        self._showing = QTimer(self)
+        self._showing.setInterval(0)
+        self._showing.timeout.connect(self._show_next)
+        self._done.connect(self._queue, Qt.ConnectionType.QueuedConnection)
         self._progressed.connect(self._moved, Qt.ConnectionType.QueuedConnection)
 
     @property
@@ -175,6 +182,17 @@ class Asker(QObject):
         asked = self._asked.get(task.who)
         if asked is not None and asked.running is task and asked.progress is not None:
             asked.progress(state)
+
+    def _queue(self, task: _Task) -> None:
+        self._ready.append(task)
+        if not self._showing.isActive():
+            self._showing.start()
+
+    def _show_next(self) -> None:
+        task = self._ready.popleft()
+        if not self._ready:
+            self._showing.stop()
+        self._arrived(task)
 
     def _arrived(self, task: _Task) -> None:
         asked = self._asked.get(task.who)

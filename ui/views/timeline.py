@@ -123,9 +123,8 @@ class Timeline(GapInView):
         trace = self.session.trace
         if trace is None or not self.isVisible() or not self.canvas.scene.layout.rows:
             return
-        due = not (self.session.is_advancing and self.session.live.is_on) or self.session.rounds.is_due(
-            trace.generation
-        )
+        rests = self.session.is_advancing and self.session.live.is_on
+        due = not rests or self.session.rounds.is_due(trace.generation)
         if due:
             self._asking.ask_in_turn("overview", overview_question(trace))
         grid = Viewport(self.session.window, self.canvas.scene.viewport.width).grid()
