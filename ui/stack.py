@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -38,14 +39,20 @@ def paint_stack(
     ground = theme.color("sunken")
     packed = np.array([each.rgb() for each in (*colours, ground, *marks, ground)], np.uint32)
     step = max(round(6 * ratio), 2)
-    down, across = np.arange(height)[:, None], np.arange(width)[None, :]
-    along = {pattern: (right * across + below * down) % step == 0 for pattern, (right, below) in _STEPS.items()}
+    along = _along(height, width, step)
     there = np.asarray(shares.any(axis=1))
     for number, ink in enumerate(inks):
         marks_of_ink = along.get(INKS[ink].pattern)
         if marks_of_ink is not None and there[number]:
             layer += ((layer == number) & marks_of_ink) * np.uint8(layers + 1)
     raster.paint(painter, rect, np.take(packed, layer))
+
+
+@lru_cache(maxsize=8)
+def _along(height: int, width: int, step: int) -> dict[str, npt.NDArray[np.bool_]]:
+    """Where each pattern has its marks; kept, since a run paints the same size again and again."""
+    down, across = np.arange(height)[:, None], np.arange(width)[None, :]
+    return {pattern: (right * across + below * down) % step == 0 for pattern, (right, below) in _STEPS.items()}
 
 
 def _between(colour: QColor, mark: QColor) -> QColor:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -164,10 +165,11 @@ def map_pixels(
     shown[: len(part)] = part
     if bright is not None:
         shown[: len(part)] += np.where(bright[low * columns : high * columns], 0, 2 * per_plane).astype(np.uint8)
-    grid = np.repeat(np.repeat(shown.reshape(many, columns), size, axis=0), size, axis=1)
+    grid = _enlarged(shown, many, columns, size)
     if size >= _PATTERN_FROM and grid.size:
-        there = np.flatnonzero(np.bincount(shown)).tolist()
-        grid += _marked(grid, there, inks, low * size, per_plane) * np.uint8(per_plane)
+        of_ink = [0 if each.pattern == "solid" else 1 + list(_MARKS).index(each.pattern) for each in inks]
+        kinds = np.tile(np.array([*of_ink, 0], np.uint8), 4)[shown]
+        grid += _marked(_enlarged(kinds, many, columns, size), kinds, low * size) * np.uint8(per_plane)
     pixels: Pixels = np.take(shades.reshape(-1), grid)
     if size >= _GAP_FROM and grid.size:
         pixels[size - 1 :: size, :] = shades[0, -1]
@@ -175,21 +177,38 @@ def map_pixels(
     return pixels
 
 
-def _marked(grid: Cells, there: Sequence[int], inks: Sequence[Ink], top: int, per_plane: int) -> Mask:
-    """Where the pattern of its ink has a mark; patterns go on from cell to cell. `there` are the numbers in `grid`."""
-    y, x = np.arange(top, top + grid.shape[0])[:, None], np.arange(grid.shape[1])[None, :]
-    kinds = {
-        "hatch": (x + y) % 4 == 0,
-        "diagonals": (x - y) % 6 == 0,
-        "lines": (y % 4 == 0) & (x >= 0),
-        "dots": (x % 4 == 1) & (y % 4 == 1),
-    }
+def _enlarged(values: Cells, rows: int, columns: int, size: int) -> Cells:
+    """A value per cell as one per pixel."""
+    found: Cells = np.repeat(np.repeat(values.reshape(rows, columns), size, axis=0), size, axis=1)
+    return found
+
+
+_MARKS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "hatch": lambda x, y: (x + y) % 4 == 0,
+    "diagonals": lambda x, y: (x - y) % 6 == 0,
+    "lines": lambda x, y: (y % 4 == 0) & (x >= 0),
+    "dots": lambda x, y: (x % 4 == 1) & (y % 4 == 1),
+}
+# After so many pixels all patterns begin again.
+_PERIOD = 12
+
+
+def _marked(grid: Cells, kinds: Cells, top: int) -> Mask:
+    """Where the pattern of a pixel (1 + its place in _MARKS; 0 none) has a mark; patterns go on from cell to cell.
+    `kinds` are the patterns in `grid`."""
     marked = np.zeros(grid.shape, bool)
-    for number in there:
-        ink_number = number % per_plane
-        if ink_number < len(inks) and inks[ink_number].pattern != "solid":
-            marked |= (grid == number) & kinds[inks[ink_number].pattern]
+    for kind in np.flatnonzero(np.bincount(kinds)).tolist():
+        if kind:
+            marked |= (grid == kind) & _marks(list(_MARKS)[kind - 1], top % _PERIOD, *grid.shape)
     return marked
+
+
+@lru_cache(maxsize=16)
+def _marks(pattern: str, top: int, height: int, width: int) -> Mask:
+    """Kept, since a run paints the same size again and again."""
+    y, x = np.arange(top, top + height)[:, None], np.arange(width)[None, :]
+    found: Mask = _MARKS[pattern](x, y)
+    return found
 
 
 def _packed(colours: npt.NDArray[np.float64]) -> Pixels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen
 
 from inspector.picture.palette import ink
@@ -13,6 +13,7 @@ from inspector.picture.viewport import Viewport
 from ui.inks import color_of
 from ui.theme import Theme
 
+Shares = npt.NDArray[np.float64]
 _BARS_TO = 600  # more iterations than this become columns
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 
@@ -38,22 +39,22 @@ def paint_strip(
     bar = color_of(ink("previous stage"), theme)
     ideal, unequal = _pens(theme)
     if len(spans) <= _BARS_TO:
-        shares = spans.bubble(answer.num_stages)
-        for row in range(len(spans)):
-            left = rect.left() + viewport.x(int(spans.start[row]))
-            right = max(rect.left() + viewport.x(int(spans.end[row])), left + 1)
-            if row + 1 < len(spans):
-                # A gap of less than a pixel would come and go.
-                following = rect.left() + viewport.x(int(spans.start[row + 1]))
-                right = following if 0 < following - right < 1.5 else right
-            height = float(shares[row]) * rect.height()
-            box = QRectF(left, rect.bottom() - height, right - left, height)
-            painter.fillRect(box, bar)
-            if iteration is not None and int(spans.iteration[row]) == iteration:
-                painter.setPen(QPen(theme.color("accent"), px(2)))
-                painter.drawRect(QRectF(left, rect.top() + 1, right - left, rect.height() - 2))
-            for values, pen in ((spans.ideal, ideal), (spans.unequal, unequal)):
-                _level(painter, rect, float(values[row]), left, right, pen)
+        left = rect.left() + (spans.start - viewport.window.start) / viewport.ns_per_px
+        right = np.maximum(rect.left() + (spans.end - viewport.window.start) / viewport.ns_per_px, left + 1)
+        # A gap of less than a pixel would come and go.
+        following = np.append(left[1:], np.inf)
+        right = np.where((following > right) & (following - right < 1.5), following, right)
+        heights = spans.bubble(answer.num_stages) * rect.height()
+        boxes = zip(left.tolist(), right.tolist(), heights.tolist(), strict=True)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(bar)
+        painter.drawRects([QRectF(low, rect.bottom() - tall, high - low, tall) for low, high, tall in boxes])
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for row in np.flatnonzero(spans.iteration == iteration).tolist() if iteration is not None else ():
+            painter.setPen(QPen(theme.color("accent"), px(2)))
+            painter.drawRect(QRectF(left[row], rect.top() + 1, right[row] - left[row], rect.height() - 2))
+        for values, pen in ((spans.ideal, ideal), (spans.unequal, unequal)):
+            _lines(painter, rect, values, left, right, pen)
     else:
         columns = max(round(rect.width()), 1)
         strip = bubble_strip(spans, answer.num_stages, viewport.window, columns)
@@ -85,14 +86,15 @@ def _pens(theme: Theme) -> tuple[QPen, QPen]:
     return equal, QPen(theme.color("doubt"), theme.px(2), Qt.PenStyle.DotLine)
 
 
-def _level(painter: QPainter, rect: QRectF, share: float, left: float, right: float, pen: QPen) -> None:
-    if np.isfinite(share):
-        y = rect.bottom() - share * rect.height()
-        painter.setPen(pen)
-        painter.drawLine(QPointF(left, y), QPointF(right, y))
+def _lines(painter: QPainter, rect: QRectF, shares: Shares, left: Shares, right: Shares, pen: QPen) -> None:
+    known = np.isfinite(shares)
+    y = rect.bottom() - shares[known] * rect.height()
+    ends = zip(left[known].tolist(), right[known].tolist(), y.tolist(), strict=True)
+    painter.setPen(pen)
+    painter.drawLines([QLineF(low, at, high, at) for low, high, at in ends])
 
 
-def _levels(painter: QPainter, rect: QRectF, values: npt.NDArray[np.float64], pen: QPen) -> None:
+def _levels(painter: QPainter, rect: QRectF, values: Shares, pen: QPen) -> None:
     known = np.flatnonzero(np.isfinite(values))
     painter.setPen(pen)
     points = [QPointF(rect.left() + at, rect.bottom() - float(values[at]) * rect.height()) for at in known.tolist()]
