@@ -1,8 +1,7 @@
-"""What watches a workload while it runs and writes rows into a recording.
-
-`PROBES` lists the probes by dotted name; each is imported at first use, so that start-up stays light.
-"""
+"""What watches a workload while it runs and writes rows into a recording."""
 
 from __future__ import annotations
 
-PROBES: tuple[str, ...] = ()
+NAMES = ("host", "nvml", "kernels", "executor")
+"""What `inflight record --probe` can name: processors and memory of the host, its GPUs, CUDA kernel records, and the
+executor of TensorRT-LLM. The built-in engine tells of itself in any case."""

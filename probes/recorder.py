@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inspector.errors import InspectorError, Missing
+from probes import NAMES
 from probes.arming import armed
 from probes.compaction import OUTPUT, compact
 from probes.gpus import Gpus
 from probes.host import Host
+from probes.inprocess.watch import WITHOUT
 from probes.launch import Workload
 from probes.nsys_cli import Nsys, Range
 from probes.output import Output, can_break
@@ -38,6 +40,7 @@ _PROBE_NS = 1_000_000_000
 _NAME_NS = 15_000_000_000
 # Lines of control that are for us.
 _NSYS_WORDS = {b'{"nsys": "start"}': True, b'{"nsys": "stop"}': False}
+NOT_WANTED = "it was not asked for"
 UNDER_NSYS = "since Nsight Systems owns CUPTI there"
 PROBES = {
     "rings": {"emptied every": "100 ms"},
@@ -49,9 +52,9 @@ PROBES = {
 class Plan:
     """What to record: a command, into which folder, for how many seconds (None: until it ends).
 
-    `nice` is added to its priority number. With `control` it is told JSON lines that come on standard input. `gpus`:
-    whether NVML is asked about its GPUs. `keep_options`: add nothing to the command. `nsys`: what Nsight Systems is to
-    collect; None for not at all.
+    `nice` is added to its priority number; `probes` are some of probes.NAMES. With `control` it is told JSON lines that
+    come on standard input. `gpus`: whether NVML is asked about its GPUs. `keep_options`: add nothing to the command.
+    `nsys`: what Nsight Systems is to collect; None for not at all.
     """
 
     command: Sequence[str]
@@ -62,13 +65,14 @@ class Plan:
     gpus: bool = True
     keep_options: bool = False
     nsys: Range | None = None
+    probes: frozenset[str] = frozenset(NAMES)
 
 
 @dataclass(frozen=True)
 class Outcome:
     """How it went: the workload's exit code (128 + n for signal n, 0 when the recorder was to end it), whether it was
-    asked to end, rows written and lost, how long it ran, what kept the recording from being closed, and the reports of
-    Nsight Systems beside it.
+    asked to end, rows written and lost, how long it ran, the number of the last iteration (-1 none), what kept the
+    recording from being closed, and the reports of Nsight Systems beside it.
     """
 
     path: Path
@@ -77,6 +81,7 @@ class Outcome:
     records: int
     lost: int
     seconds: float
+    last_iteration: int
     failure: InspectorError | None = None
     reports: tuple[Path, ...] = ()
 
@@ -88,7 +93,11 @@ def record(plan: Plan) -> Outcome:
     recording = Recording(plan.out, plan.command, PROBES)
     with caught() as signals:
         try:
-            environment, no_kernels = armed(recording.path, os.environ, without_tap=UNDER_NSYS if nsys else "")
+            why = UNDER_NSYS if nsys else "" if "kernels" in plan.probes else NOT_WANTED
+            environment, no_kernels = armed(recording.path, os.environ, without_tap=why)
+            if "executor" not in plan.probes:
+                environment[WITHOUT] = "trtllm"
+                recording.tell_probe("executor", {"absent": NOT_WANTED})
             recording.tell_probe("kernel tap", {"absent": no_kernels} if no_kernels else {"level": "graph"})
             command = _command(plan, recording, environment, nsys)
             # A pipe may break under a workload that must not notice: it gets a file, which is copied to the pipe.
@@ -140,10 +149,11 @@ class _Run:
         self._output = Output(output, _STDOUT) if output is not None else None
         self._said = b""
         self._hears = plan.control
-        self._host = Host()
-        self._gpus = Gpus(os.environ) if plan.gpus else None
+        self._host = Host() if "host" in plan.probes else None
+        self._gpus = Gpus(os.environ) if plan.gpus and "nvml" in plan.probes else None
         self._samples = Samples(recording.add_streams("host"))
         self._sample_ns = self._probe_ns = recording.start_ns
+        self._unmade: dict[str, str] = {}
         # Until when the ring of a process may come, and what the system calls it; '' once it has its name.
         self._unnamed: dict[int, tuple[int, str]] = {}
 
@@ -186,6 +196,7 @@ class _Run:
             self._recording.num_records(),
             self._recording.num_lost(),
             (ended - self._recording.start_ns) / 1e9,
+            self._recording.last_iteration(),
             self._failure,
             tuple(self._nsys.reports) if self._nsys is not None else (),
         )
@@ -230,10 +241,8 @@ class _Run:
 
     def _hear(self) -> None:
         data = os.read(_STDIN, 1 << 16)
-        if not data:  # the window is gone: the recording goes on
-            self._hears = False
-            return
-        *lines, self._said = (self._said + data).split(b"\n")
+        self._hears = bool(data)  # when the window is gone the recording goes on
+        *lines, self._said = (self._said + (data or b"\n")).split(b"\n")
         if len(self._said) > 1 << 16:
             self._said = b""
         for line in lines:
@@ -253,6 +262,11 @@ class _Run:
 
     def _look(self) -> None:
         self._recording.drain()
+        for producer, why in self._recording.unmade_rings().items():
+            if producer not in self._unmade:
+                self._unmade[producer] = why
+                self._recording.quality.add("profiler-loss", f"all of {producer}: its ring could not be made: {why}")
+                _say(f"nothing is recorded of {producer}: its ring could not be made: {why}")
         now = time.monotonic_ns()
         if now >= self._sample_ns:
             self._sample_ns = now + _SAMPLE_NS
@@ -267,6 +281,8 @@ class _Run:
         self._samples.flush()
 
     def _sample(self, now: int) -> None:
+        if self._host is None:
+            return
         for reading in self._host.sample(now, {self._workload.pid, *self._recording.pids}):
             self._samples.counter(now, reading.series, reading.unit, reading.value, pid=reading.pid)
         for pid in self._host.pids:
@@ -282,7 +298,19 @@ class _Run:
                     self._samples.process(pid, name)
 
     def _close(self) -> None:
-        recording = self._recording
+        recording, workload = self._recording, self._workload
+        if (workload.code or 0) < 0 and not workload.is_stopping:
+            number = -(workload.code or 0)
+            name = signal.Signals(number).name if number in set(signal.Signals) else "unknown"
+            recording.quality.add("truncated", f"the workload was ended by signal {number} ({name})")
+        if self._failure is None:
+            self._guarded_look()
+        if self._failure is None and self._unmade and not recording.pids:
+            self._failure = Missing(
+                "nothing was recorded of the workload",
+                f"its ring could not be made: {next(iter(self._unmade.values()))}",
+                "make room on the disk of the recording, or choose another with --out",
+            )
         if self._failure is None:
             try:
                 recording.drain()
@@ -306,19 +334,21 @@ class _Run:
         """The disk does not take it: what is written stays, and the workload goes on without us."""
         recording = self._recording
         why = error.strerror or str(error)
+        gone = not recording.path.is_dir()
+        why = "its folder is gone" if gone else why
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         do = "make room and record again; " if full else ""
         seconds = (time.monotonic_ns() - recording.start_ns) / 1e9
         self._failure = Missing(
             f"the recording stopped after {seconds:.1f} s",
             why,
-            f"{do}what was recorded until then opens: {recording.path}",
+            f"{do}what was recorded until then opens: {recording.path}" if not gone else "record again",
         )
         with suppress(OSError):
             recording.close_streams()
         recording.leave()
         if not self._workload.has_ended():
-            _say(f"{self._failure}. The workload goes on")
+            _say(f"the recording stopped after {seconds:.1f} s: {why}. The workload goes on")
 
 
 def _say(text: str) -> None:

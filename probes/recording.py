@@ -10,6 +10,7 @@ import platform
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,7 @@ from inspector.trace.header import Anchor, Header, Info, Said
 from inspector.trace.quality import Quality
 from inspector.trace.ring import SUFFIX as RING_SUFFIX
 from inspector.trace.save import SUFFIX
+from probes.inprocess.producer import UNMADE
 from probes.streams import Drain, Streams
 
 _SECOND = 1_000_000_000
@@ -87,6 +89,16 @@ class Recording:
     def last_iteration(self) -> int:
         """Number of the last iteration that has ended, -1 when there is none yet."""
         return max((streams.iteration for streams in self._all_streams()), default=-1)
+
+    def unmade_rings(self) -> dict[str, str]:
+        """Producers whose ring could not be made ("engine-4711"), and why."""
+        found = {}
+        for name in sorted(os.listdir(self.path)):
+            if name.endswith(UNMADE):
+                with suppress(OSError):
+                    why = (self.path / name).read_bytes()[:200].decode("utf-8", "replace")
+                    found[name.removesuffix(UNMADE)] = why or "no room on the disk"
+        return found
 
     def drain(self) -> None:
         """Find new rings, empty all of them, and once a second tell the header what was lost. Raises OSError."""

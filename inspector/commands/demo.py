@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import json
 import shlex
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ from probes.workloads.engine import options
 
 NAME = "demo"
 HELP = "launch the built-in inference engine, record it and watch it live"
+# Codes with which the engine ends after a line of its own.
+_SAID_WHY = (2, 3)
 _STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
 # The engine computes on all that is left over.
 _NICE = 5
@@ -55,6 +58,10 @@ def run(args: argparse.Namespace) -> int:
     outcome = run_recorded(Plan(command, Path(out), args.seconds, args.control, _NICE, args.device == "cuda"))
     if outcome.failure is not None:
         raise outcome.failure
+    if outcome.exit_code in _SAID_WHY and outcome.last_iteration < 0:
+        # It has said so itself, and there is nothing to look at.
+        shutil.rmtree(outcome.path, ignore_errors=True)
+        return outcome.exit_code
     if outcome.exit_code and not (outcome.was_stopped and outcome.exit_code in _STOPPED):
         why = f"it ended with code {outcome.exit_code}"
         raise InspectorError(

@@ -10,10 +10,12 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inspector.errors import Usage
+from probes import NAMES
 
 if TYPE_CHECKING:
     from probes.nsys_cli import Range
@@ -26,7 +28,15 @@ _LONGEST_S = 1e9
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recording(parser)
-    parser.usage = "inflight record [--out DIR] [--seconds N] [--headless] [--nsys] [--keep-options] -- COMMAND..."
+    parser.usage = (
+        "inflight record [--out DIR] [--seconds N] [--probe NAMES] [--headless] [--nsys] [--keep-options] -- COMMAND..."
+    )
+    parser.add_argument(
+        "--probe",
+        type=_probes,
+        metavar="NAMES",
+        help=f"only these probes, between commas (default: all of {', '.join(NAMES)})",
+    )
     parser.add_argument(
         "--keep-options",
         action="store_true",
@@ -74,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
     from probes.recorder import Plan, record
 
     plan = Plan(command, Path(out), args.seconds, args.control, keep_options=args.keep_options, nsys=_range(args))
+    if args.probe is not None:
+        plan = replace(plan, probes=args.probe)
     outcome = record(plan)
     if outcome.failure is not None:
         raise outcome.failure
@@ -98,6 +110,7 @@ def _range(args: argparse.Namespace) -> Range | None:
 
 def _own_argv(args: argparse.Namespace) -> list[str]:
     words = ["--keep-options"] if args.keep_options else []
+    words += [] if args.probe is None else ["--probe", ",".join(sorted(args.probe))]
     words += ["--nsys"] if args.nsys else []
     words += [] if args.nsys_from is None else ["--nsys-from", f"{args.nsys_from:g}"]
     words += [] if args.nsys_seconds is None else ["--nsys-seconds", f"{args.nsys_seconds:g}"]
@@ -129,6 +142,14 @@ def _iterations(text: str) -> tuple[int, int]:
     if not (first.isdecimal() and (last.isdecimal() or not dash)) or int(first) > int(last or first):
         raise argparse.ArgumentTypeError(f"{text!r} is no range of iterations, as in 100-150")
     return int(first), int(last or first)
+
+
+def _probes(text: str) -> frozenset[str]:
+    names = frozenset(name.strip() for name in text.split(",") if name.strip())
+    unknown = sorted(names - set(NAMES))
+    if unknown or not names:
+        raise argparse.ArgumentTypeError(f"no probe {', '.join(unknown) or 'named'}; there are {', '.join(NAMES)}")
+    return names
 
 
 def _moment(text: str) -> float:

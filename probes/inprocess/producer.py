@@ -25,6 +25,8 @@ from .ring import CAPACITY, MOST_PAYLOAD, NAMES, Ring
 
 ENVIRONMENT = "TLLM_INSPECTOR_RUN"
 """Names the folder of the recording in the environment of a workload."""
+UNMADE = ".unmade"
+"""How a file is called that stands for a ring that could not be made; it holds why, where there was room."""
 KERNEL_CAPACITY = 64 << 20
 """For producers of kernel records: five seconds of 200,000 a second."""
 MOST_NAMES = 1 << 18
@@ -51,9 +53,30 @@ def from_environment(role: str, capacity: int = CAPACITY) -> Producer | None:
             logger.debug("%s is no folder of this user", folder)
             return None
         return Producer(folder, role, capacity)
-    except Exception:
+    except Exception as error:
         logger.debug("nothing is recorded", exc_info=True)
+        if isinstance(error, OSError):
+            _tell_unmade(folder, role, error)
         return None
+
+
+def _tell_unmade(folder: str, role: str, error: OSError) -> None:
+    """Leave a file that says whose ring could not be made; its name is enough, where the disk takes no more."""
+    path = os.path.join(folder, f"{_plain(role)}-{os.getpid()}{UNMADE}")
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return
+    try:
+        os.write(file, (error.strerror or str(error)).encode())
+    except OSError:
+        logger.debug("no room for the reason either")
+    finally:
+        os.close(file)
+
+
+def _plain(role: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in role) or "producer"
 
 
 class Producer:
@@ -70,7 +93,7 @@ class Producer:
         self.cost_ns = 0
         """Time spent in here so far."""
         self._folder = folder
-        self._role = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in role) or "producer"
+        self._role = _plain(role)
         self._capacity = capacity
         self._names: dict[str, int] = {}
         self._devices: dict[int, Row] = {}

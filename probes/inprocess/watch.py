@@ -7,6 +7,7 @@ the recording, never an error of the workload.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -21,6 +22,8 @@ WATCHED: dict[str, str] = {
     "tensorrt_llm._torch.pyexecutor.py_executor": "trtllm",
 }
 """The module that is waited for, and the module beside this one whose `attach(module)` is called then."""
+WITHOUT = "TLLM_INSPECTOR_WITHOUT"
+"""Names the probes (as in WATCHED, between commas) that are to stay off."""
 _NOTE_BYTES = 1 << 16
 
 
@@ -89,8 +92,10 @@ def arm() -> None:
     """Begin to wait, once per process; what is imported already gets its probe now."""
     if any(isinstance(finder, Watch) for finder in sys.meta_path):
         return
-    there = {name: probe for name, probe in WATCHED.items() if name in sys.modules}
-    rest = {name: probe for name, probe in WATCHED.items() if name not in there}
+    off = os.environ.get(WITHOUT, "").split(",")
+    wanted = {name: probe for name, probe in WATCHED.items() if probe not in off}
+    there = {name: probe for name, probe in wanted.items() if name in sys.modules}
+    rest = {name: probe for name, probe in wanted.items() if name not in there}
     if rest:
         sys.meta_path.insert(0, Watch(rest))
     for name, probe in there.items():

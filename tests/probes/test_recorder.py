@@ -300,3 +300,57 @@ def test_the_default_name_says_what_and_when(tmp_path: Path) -> None:
     (folder,) = tmp_path.iterdir()
     assert folder.match("true-20??????-??????.inflight")
     assert json.loads((folder / "recording.json").read_text())["state"] == "complete"
+
+
+def test_only_the_probes_that_were_asked_for_are_there(start: Start, tmp_path: Path) -> None:
+    process = start("count", "20", options=("--probe", "kernels"))
+    process.communicate(timeout=PATIENCE_S)
+    trace = inspector.open(tmp_path / "run.inflight")
+    assert len(trace["iterations"]) == 20
+    assert not len(trace["counters"])
+    probes = header.read(tmp_path / "run.inflight").probes
+    assert probes["executor"] == {"absent": "it was not asked for"}
+    assert "NVML" not in probes
+
+
+def test_a_workload_that_dies_of_a_signal_leaves_a_note(start: Start, tmp_path: Path) -> None:
+    process = start("wait", "5")
+    os.kill(ready(process), signal.SIGKILL)
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 128 + signal.SIGKILL
+    notes = inspector.open(tmp_path / "run.inflight").quality.find("truncated")
+    assert [note.text for note in notes] == ["the workload was ended by signal 9 (SIGKILL)"]
+
+
+def test_the_last_line_of_control_needs_no_newline(start: Start, tmp_path: Path) -> None:
+    process = start("echo", options=("--control",))
+    ready(process)
+    process.communicate('{"stop": true}', timeout=PATIENCE_S)
+    assert process.returncode == 0
+    assert header.read(tmp_path / "run.inflight").state == "complete"
+
+
+def test_a_ring_that_cannot_be_made_is_said(start: Start, tmp_path: Path) -> None:
+    """Files may not be as large as a ring; the workload goes on to its end."""
+    process = start("bare", limit="ulimit -f 4096")
+    out, errors = process.communicate(timeout=PATIENCE_S)
+    assert out == "said it\n"
+    assert process.returncode == 4
+    assert "its ring could not be made: File too large" in errors
+    assert "nothing was recorded of the workload" in errors
+    assert "Choose another" in errors or "choose another" in errors
+
+
+def test_of_a_folder_that_was_taken_away_nothing_is_promised(start: Start, tmp_path: Path) -> None:
+    process = start("wait", "5")
+    pid = ready(process)
+    shutil.rmtree(tmp_path / "run.inflight")
+    assert process.stderr is not None
+    line = ""
+    while "recording stopped" not in line:
+        line = process.stderr.readline()
+        assert line
+    assert "its folder is gone. The workload goes on" in line
+    os.kill(pid, signal.SIGTERM)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert "opens" not in errors

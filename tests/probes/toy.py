@@ -39,6 +39,9 @@ def main(what: str, *words: str) -> int:
     most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     producer = from_environment("toy")
+    if what == "bare":
+        tell("said it" if producer is None else "there is a ring")
+        return 0
     assert producer is not None
     if what == "count":
         for number in range(int(words[0])):
