@@ -12,6 +12,7 @@ from contextlib import suppress
 from inspector import __version__
 from inspector.commands import COMMANDS, command
 from inspector.errors import InspectorError
+from inspector.report.text import plain
 
 
 def parser() -> argparse.ArgumentParser:
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
         sys.stdout.flush()
     except InspectorError as error:
-        sys.stderr.write(f"inflight: {error}\n")
+        sys.stderr.write(plain(f"inflight: {error}\n"))
         return error.exit_code
     except BrokenPipeError:
         # The reader of our output (head, a pager) has seen enough; what is buffered must not complain at exit.
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Most of reading has errors of its own. Without a file name it was the output: a full disk behind it.
         why = error.strerror or str(error)
         if error.filename is not None:
-            sys.stderr.write(f"inflight: cannot read {error.filename}: {why}. Check the path\n")
+            sys.stderr.write(plain(f"inflight: cannot read {error.filename}: {why}. Check the path\n"))
         else:
             sys.stderr.write(f"inflight: cannot write the output: {why}. Make room and run it again\n")
         _drop_output()

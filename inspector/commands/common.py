@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from inspector.errors import Usage
+from inspector.report.text import plain
 
 if TYPE_CHECKING:
     from inspector.readers.reader import Progress
@@ -96,4 +97,4 @@ def print_json(value: dict[str, Any]) -> None:
 
 def print_text(text: str) -> None:
     """Text on stdout, with one newline at its end."""
-    sys.stdout.write(text.rstrip("\n") + "\n")
+    sys.stdout.write(plain(text.rstrip("\n")) + "\n")

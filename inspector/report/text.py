@@ -37,3 +37,11 @@ def shortened(text: str, width: int) -> str:
         return text
     head = (width - 1) * 2 // 3
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)}
+
+
+def plain(text: str) -> str:
+    """`text` for a terminal: what names and files from elsewhere hold must not steer it, so controls are escapes."""
+    return text.translate(_CONTROLS)

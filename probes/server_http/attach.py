@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from inspector.errors import InspectorError, Missing, Unreadable
+from inspector.report.text import plain
 from inspector.trace.header import Header
 from probes.compaction import compact
 from probes.recording import Recording
@@ -39,6 +40,7 @@ TAKES = (
 _FLUSH_S = 0.2
 _SAY_S = 2.0
 _LAST_WORD_S = 3.0
+_GREETING_S = 5.0
 _MISSING = {
     "iterations": "the server told of none: set enable_iter_perf_stats: true and iter_stats_max_iterations: 1000, and "
     "see that nobody else reads /metrics",
@@ -83,7 +85,7 @@ def attach(address: Address, out: Path, seconds: float | None = None, pid: int =
 
 def greet(address: Address) -> dict[str, str]:
     """What the server says of itself, for people. Raises Unreadable when nobody answers."""
-    client = Client(address)
+    client = Client(address, _GREETING_S)
     details = {"server": str(address)}
     try:
         for path, key in (("/version", "version"), ("/server_info", "server settings")):
@@ -250,5 +252,5 @@ def _text(body: bytes) -> str:
     try:
         text = json.dumps(json.loads(body), separators=(",", ":"))
     except (ValueError, RecursionError):
-        text = " ".join(body.decode("utf-8", "replace").split())
+        text = plain(" ".join(body.decode("utf-8", "replace").split()))
     return text[:2000]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from inspector.errors import Usage
+from inspector.report.text import plain
 
 MOST_BYTES = 64 << 20
 CONNECT_S = 5.0
@@ -18,6 +20,7 @@ SILENCE_S = 10.0
 """How long a server may say nothing; an idle /metrics takes 2 s by itself."""
 WHOLE_S = 30.0
 _PIECE = 1 << 16
+_LONGEST_WHY = 200
 
 
 class NoAnswerError(Exception):
@@ -75,34 +78,41 @@ def address(text: str) -> Address:
 class Client:
     """A connection that is made anew when it breaks. Of one thread; only `abort` may be called from another."""
 
-    def __init__(self, address: Address) -> None:
-        self._address = address
+    def __init__(self, address: Address, whole_s: float | None = None) -> None:
+        self._address, self._whole_s = address, WHOLE_S if whole_s is None else whole_s
         self._connection: http.client.HTTPConnection | None = None
+        # Its own reference: a connection lets go of it while the last answer is read.
+        self._socket: socket.socket | None = None
 
     def ask(self, method: str, path: str) -> Answer:
         """Ask, and read the whole answer. Raises NoAnswerError."""
-        until = time.monotonic() + WHOLE_S
+        # However slowly it drips: each piece is within the time limit of silence.
+        watchdog = threading.Timer(self._whole_s, self.abort)
+        watchdog.daemon = True
+        watchdog.start()
         try:
-            return self._ask(method, path, until)
+            return self._ask(method, path, watchdog.finished)
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
-            raise NoAnswerError(_why(error)) from error
+            raise NoAnswerError("it does not answer in time" if watchdog.finished.is_set() else _why(error)) from error
+        finally:
+            watchdog.cancel()
 
     def close(self) -> None:
         """Hang up."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+        self._socket = None
 
     def abort(self) -> None:
         """Make an exchange that is going on fail at once."""
-        connection = self._connection
-        sock = connection.sock if connection is not None else None
+        sock = self._socket
         if sock is not None:
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
-    def _ask(self, method: str, path: str, until: float) -> Answer:
+    def _ask(self, method: str, path: str, late: threading.Event) -> Answer:
         connection = self._connection
         if connection is None:
             connection = self._connection = self._connect()
@@ -112,9 +122,6 @@ class Client:
         pieces: list[bytes] = []
         size, cut = 0, False
         while True:
-            if time.monotonic() > until:
-                cut = True
-                break
             try:
                 # read1 gives what has come; read would wait for all of it, however slowly it drips.
                 piece = response.read1(_PIECE)
@@ -122,7 +129,7 @@ class Client:
                 cut = True
                 break
             if not piece:
-                cut = response.length not in (None, 0)
+                cut = late.is_set() or response.length not in (None, 0)
                 break
             pieces.append(piece)
             size += len(piece)
@@ -144,6 +151,7 @@ class Client:
             connection = http.client.HTTPConnection(where.host, where.port, timeout=CONNECT_S)
         connection.connect()
         connection.sock.settimeout(SILENCE_S)
+        self._socket = connection.sock
         return connection
 
 
@@ -156,4 +164,5 @@ def _why(error: Exception) -> str:
         return "there is no host of that name"
     if isinstance(error, ssl.SSLError):
         return f"no secure connection: {error.reason or error}"
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+    words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return plain(" ".join(words.split()))[:_LONGEST_WHY]

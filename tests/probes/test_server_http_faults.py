@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +129,44 @@ def test_an_answer_that_drips_is_broken_off(out: Path, monkeypatch: pytest.Monke
         assert gone.is_set()
     assert trace["iterations"]["iteration"].tolist() == [1, 2]
     assert trace.quality.count("truncated") == 1
+
+
+def test_a_head_that_drips_is_broken_off() -> None:
+    """A line that never ends, a letter at a time: each one comes within the time limit of silence."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            with listening.accept()[0] as sock, suppress(OSError):
+                sock.recv(1 << 16)
+                sock.sendall(b"HTTP/1.1 200 ")
+                while not over.wait(0.01):
+                    sock.sendall(b"K")
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        asking = client.Client(address(f"http://127.0.0.1:{listening.getsockname()[1]}"), 0.3)
+        answer = asking.ask("GET", "/metrics")
+        assert (answer.cut, answer.body) == (True, b"")
+        over.set()
+        thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_what_a_server_sends_does_not_steer_the_terminal() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            with listening.accept()[0] as sock:
+                sock.recv(1 << 16)
+                sock.sendall(b"\x1b]0;owned\x07 no HTTP\r\n\r\n")
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        with pytest.raises(client.NoAnswerError) as caught:
+            client.Client(address(f"http://127.0.0.1:{listening.getsockname()[1]}")).ask("GET", "/metrics")
+        thread.join(10)
+    assert str(caught.value).isprintable()
 
 
 def test_a_server_that_goes_and_comes_back_is_found_again(out: Path) -> None:
