@@ -26,6 +26,7 @@ from inspector.trace.selection import Window
 from ui.inks import color_of
 from ui.theme import Theme
 from ui.widgets.ruler import ticks
+from ui.widgets.wheel import Movement, read_wheel
 
 Float = npt.NDArray[np.float64]
 _INKS = ("memory read", "memory write", "counter", "counter, second", "counter, third")
@@ -51,6 +52,7 @@ class Strips(QWidget):
         self._pressed: float | None = None
         self._dragged: Window | None = None
         self._panned: tuple[float, Window] | None = None
+        self._movement = Movement()
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Memory bandwidth over time")
@@ -274,16 +276,14 @@ class Strips(QWidget):
         return at if at >= 0 and time < bars.end[at] else -1
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Ctrl zooms at the pointer, otherwise the wheel pans."""
+        """Ctrl zooms at the pointer, everything else pans: there are no rows to scroll."""
         if self.picture is None:
             return
-        port = Viewport(self.picture.window, self.columns)
-        turned = event.angleDelta().y() / 120
-        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            self.looked.emit(port.zoomed(2.0 ** (-turned / 2), event.position().x() - self.left), True)
-        else:
-            across = event.angleDelta().x() / 120
-            self.looked.emit(port.panned(-(turned or across) * self.columns / 12), False)
+        turn, port = read_wheel(event, scrolls=False), Viewport(self.picture.window, self.columns)
+        zoomed = turn.kind == "zoom"
+        x = min(max(event.position().x() - self.left, 0), self.columns)
+        window = port.zoomed(turn.amount, x) if zoomed else port.panned(turn.amount)
+        self.looked.emit(window, self._movement.begins())
         event.accept()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:

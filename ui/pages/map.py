@@ -15,8 +15,10 @@ from ui import raster
 from ui.pages.moment import Moment, host_lines, page_lines
 from ui.theme import Theme
 from ui.widgets.hint import show_hint
+from ui.widgets.wheel import read_wheel
 
 _LARGEST_CELL = 64
+_A_NOTCH = 1.19
 
 
 class PageMapCanvas(QWidget):
@@ -33,6 +35,7 @@ class PageMapCanvas(QWidget):
         self._shown: Moment | None = None
         self._cell = 0
         self._selected = -1
+        self._turned = 1.0
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setAccessibleName("Page map")
@@ -108,15 +111,18 @@ class PageMapCanvas(QWidget):
         half = layout.cell / 2
         return QPoint(int((left + half) / ratio), int((top + half - self._bar.value()) / ratio))
 
-    def zoom(self, factor: float) -> None:
-        """Larger or smaller cells; the page in the middle stays there."""
+    def zoom(self, factor: float, y: float | None = None) -> None:
+        """Larger or smaller cells, by one pixel at least; the page at `y`, or in the middle, stays there."""
         before = self.layout_of_device()
-        middle = (self._bar.value() + self.height() * self.devicePixelRatioF() / 2) / before.cell * before.columns
-        cell = min(max(round(before.cell * factor), before.cell + 1 if factor > 1 else 1), _LARGEST_CELL)
+        down = (self.height() / 2 if y is None else y) * self.devicePixelRatioF()
+        there = (self._bar.value() + down) / before.cell * before.columns
+        cell = round(before.cell * factor)
+        cell = max(cell, before.cell + 1) if factor > 1 else min(cell, before.cell - 1)
+        cell = min(max(cell, 1), _LARGEST_CELL)
         self._cell = 0 if factor < 1 and cell <= self._fitted() else cell
         self._measure()
         after = self.layout_of_device()
-        self._bar.setValue(round(middle / after.columns * after.cell - self.height() * self.devicePixelRatioF() / 2))
+        self._bar.setValue(round(there / after.columns * after.cell - down))
         self.update()
 
     def fit(self) -> None:
@@ -249,11 +255,16 @@ class PageMapCanvas(QWidget):
             super().keyPressEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Scroll, with Ctrl zoom."""
-        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            self.zoom(1.3 if event.angleDelta().y() > 0 else 1 / 1.3)
-        else:
-            self._bar.setValue(self._bar.value() - round(event.angleDelta().y() * self.devicePixelRatioF() / 2))
+        """Scroll, with Ctrl zoom at the pointer."""
+        turn = read_wheel(event)
+        if turn.kind == "zoom":
+            # A touchpad turns in steps of which one alone changes no cell.
+            self._turned /= turn.amount
+            if self._turned >= _A_NOTCH or self._turned <= 1 / _A_NOTCH:
+                self.zoom(self._turned, event.position().y())
+                self._turned = 1.0
+        elif turn.kind == "scroll":
+            self._bar.setValue(self._bar.value() + round(turn.amount * self.devicePixelRatioF()))
         event.accept()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:

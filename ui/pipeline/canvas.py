@@ -30,6 +30,7 @@ from ui.stack import paint_stack
 from ui.theme import Theme
 from ui.widgets.hint import show_hint
 from ui.widgets.ruler import ticks
+from ui.widgets.wheel import Movement, read_wheel
 
 _MIDDLE = int(Qt.AlignmentFlag.AlignCenter)
 _LEFT = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
@@ -62,6 +63,7 @@ class PipelineCanvas(QWidget):
         self._iteration: int | None = None
         self._pressed: QPoint | None = None
         self._from = Window(0, 1)
+        self._movement = Movement()
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Pipeline stages")
@@ -326,16 +328,12 @@ class PipelineCanvas(QWidget):
             self.entered.emit(iteration)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Ctrl zooms at the pointer, Shift and sideways pan."""
-        delta = event.angleDelta()
-        x = event.position().x() - self._left
-        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            self.looked.emit(self._viewport.zoomed(2.0 ** (-delta.y() * 0.0022), x), False)
-        elif event.modifiers() & Qt.KeyboardModifier.ShiftModifier or delta.x():
-            self.looked.emit(self._viewport.panned(-(delta.x() or delta.y()) * 0.7), False)
-        else:
-            super().wheelEvent(event)
-            return
+        """Ctrl zooms at the pointer, everything else pans: there are no rows to scroll."""
+        turn, port = read_wheel(event, scrolls=False), self._viewport
+        zoomed = turn.kind == "zoom"
+        x = min(max(event.position().x() - self._left, 0), port.width)
+        window = port.zoomed(turn.amount, x) if zoomed else port.panned(turn.amount)
+        self.looked.emit(window, self._movement.begins())
         event.accept()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -19,10 +18,9 @@ from ui.schedule.painter import Frame, SchedulePainter
 from ui.schedule.strips import Strip, strips_of
 from ui.theme import Theme
 from ui.widgets.tip_box import paint_tip_box
+from ui.widgets.wheel import Movement, read_wheel
 
 _DRAG_PX = 4
-_ONE_MOVEMENT_S = 0.7
-_NOTCH = 120
 
 
 class ScheduleCanvas(QWidget):
@@ -48,7 +46,7 @@ class ScheduleCanvas(QWidget):
         self._pressed: QPointF | None = None
         self._dragged: tuple[float, float] | None = None
         self._panned: Span | None = None
-        self._last_look = 0.0
+        self._movement = Movement()
         self._bar = QScrollBar(Qt.Orientation.Vertical, self)
         self._bar.setAccessibleName("Scroll the requests")
         self._bar.valueChanged.connect(self._bar_moved)
@@ -215,18 +213,13 @@ class ScheduleCanvas(QWidget):
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Ctrl zooms at the pointer, Shift and sideways pans, plain scrolls the rows."""
-        fine, notches = event.pixelDelta(), event.angleDelta()
-        across, down = (fine.x(), fine.y()) if not fine.isNull() else (notches.x() / 2, notches.y() / 2)
-        keys = event.modifiers()
-        if keys & Qt.KeyboardModifier.ControlModifier:
-            turned = notches.y() or notches.x() or fine.y()
-            self.zoom(2.0 ** (-turned / _NOTCH / 2), event.position().x() - self.place.left)
-        elif keys & Qt.KeyboardModifier.ShiftModifier:
-            self.pan(-(down or across) * 2)
-        elif abs(across) > abs(down):
-            self.pan(-across)
+        turn = read_wheel(event)
+        if turn.kind == "zoom":
+            self.zoom(turn.amount, event.position().x() - self.place.left)
+        elif turn.kind == "pan":
+            self.pan(turn.amount)
         else:
-            self.scroll_by(-round(down))
+            self.scroll_by(round(turn.amount))
         event.accept()
 
     def event(self, event: QEvent) -> bool:
@@ -292,10 +285,7 @@ class ScheduleCanvas(QWidget):
         return replace(self.span, width=self.place.columns)
 
     def _look(self, span: Span) -> None:
-        now = time.monotonic()
-        remember = now - self._last_look > _ONE_MOVEMENT_S
-        self._last_look = now
-        self.looked.emit(replace(span, width=self.span.width), remember)
+        self.looked.emit(replace(span, width=self.span.width), self._movement.begins())
 
     def _measure(self) -> None:
         place = self.place

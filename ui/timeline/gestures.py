@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPointF, Qt
@@ -11,14 +10,13 @@ from PySide6.QtGui import QMouseEvent, QNativeGestureEvent, QWheelEvent
 from inspector.picture.viewport import Viewport
 from inspector.trace.selection import Window
 from ui.timeline.scene import Scene
+from ui.widgets.wheel import Movement, read_wheel
 
 if TYPE_CHECKING:
     from ui.timeline.canvas import Canvas
 
 _DRAG_PX = 4
 _SNAP_PX = 5
-_ONE_MOVEMENT_S = 0.7
-_WHEEL_ZOOM = 0.0016  # per unit of 1/8 degree: a notch of 120 zooms by a factor of 1.2
 
 
 class Gestures:
@@ -30,7 +28,7 @@ class Gestures:
         self._pressed: QPointF | None = None
         self._anchor = 0
         self._from: Window | None = None
-        self._last_look = 0.0
+        self._movement = Movement()
 
     @property
     def _scene(self) -> Scene:
@@ -38,10 +36,7 @@ class Gestures:
 
     def look(self, window: Window) -> None:
         """Look there; the steps of one movement are one step for going back."""
-        now = time.monotonic()
-        remember = now - self._last_look > _ONE_MOVEMENT_S
-        self._last_look = now
-        self._canvas.looked.emit(window, remember)
+        self._canvas.looked.emit(window, self._movement.begins())
 
     def zoom(self, factor: float, x: float) -> None:
         """Zoom by a factor at an x of the canvas."""
@@ -54,21 +49,13 @@ class Gestures:
 
     def wheel(self, event: QWheelEvent) -> None:
         """Ctrl zooms at the pointer, Shift pans, plain scrolls the tracks; sideways always pans."""
-        fine, notches = event.pixelDelta(), event.angleDelta()
-        across, down = (fine.x(), fine.y()) if not fine.isNull() else (notches.x() / 2, notches.y() / 2)
-        keys = event.modifiers()
-        if keys & Qt.KeyboardModifier.ControlModifier:
-            turned = notches.y() or notches.x() or fine.y()
-            self.zoom(2.0 ** (-turned * _WHEEL_ZOOM * 1.4), event.position().x())
-        elif keys & Qt.KeyboardModifier.ShiftModifier:
-            self.pan(-(down or across) * 2)
-        elif abs(across) > abs(down):
-            self.pan(-across)
-        elif keys & Qt.KeyboardModifier.AltModifier:
-            # Some platforms turn the wheel's axis while Alt is held.
-            self.pan(-(across or down) * 2)
+        turn = read_wheel(event)
+        if turn.kind == "zoom":
+            self.zoom(turn.amount, event.position().x())
+        elif turn.kind == "pan":
+            self.pan(turn.amount)
         else:
-            self._canvas.scroll_by(-round(down))
+            self._canvas.scroll_by(round(turn.amount))
         event.accept()
 
     def native(self, event: QNativeGestureEvent) -> bool:

@@ -16,6 +16,7 @@ from ui import raster
 from ui.session import Session
 from ui.theme import Theme
 from ui.timeline.scene import HEADER_WIDTH
+from ui.widgets.wheel import Movement, read_wheel, zoom_of
 
 HEIGHT = 34
 _EDGE_PX = 6
@@ -33,6 +34,7 @@ class OverviewStrip(QWidget):
         self._drag = ""
         self._from = Window(0, 1)
         self._pressed = 0.0
+        self._movement = Movement()
         self.setMouseTracking(True)
         self.setAccessibleName("Overview of the whole trace")
         session.window_changed.connect(self.update)
@@ -181,12 +183,17 @@ class OverviewStrip(QWidget):
         self.looked.emit(self._session.whole, True)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Zoom about the pointer."""
-        window = self._session.window
-        factor = 2.0 ** (-event.angleDelta().y() * 0.0022)
-        length = max(round(window.length * factor), 1)
-        middle = self._time(event.position().x())
-        share = (middle - window.start) / max(window.length, 1) if window.start <= middle <= window.end else 0.5
-        start = round(middle - length * share)
-        self.looked.emit(Window(start, start + length), False)
+        """The wheel zooms about the pointer, here also without Ctrl; sideways pans."""
+        turn, window = read_wheel(event), self._session.window
+        if turn.kind == "pan":
+            shift = round(turn.amount * window.length / max(self.width() - self._left, 1))
+            moved = Window(window.start + shift, window.end + shift)
+        else:
+            factor = turn.amount if turn.kind == "zoom" else zoom_of(turn)
+            length = max(round(window.length * factor), 1)
+            middle = self._time(event.position().x())
+            share = (middle - window.start) / max(window.length, 1) if window.start <= middle <= window.end else 0.5
+            start = round(middle - length * share)
+            moved = Window(start, start + length)
+        self.looked.emit(moved, self._movement.begins())
         event.accept()
