@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from functools import partial
 from pathlib import Path
 
@@ -117,6 +118,8 @@ class MainWindow(QMainWindow):
                 view.begin()
         for dock in self.docks:
             self.menus.menus["View"].addAction(dock.toggleViewAction())
+        # Qt's bindings read the source of every module that is imported; nobody needs the megabytes of it any more.
+        linecache.clearcache()
 
     def current_view(self) -> View | None:
         """The view with the focus, else the one in the middle."""
