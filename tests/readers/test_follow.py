@@ -15,8 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from inspector.analysis.calls import CallKinds
+from inspector.analysis.categories import Categories
 from inspector.analysis.completeness import verdict
+from inspector.analysis.page_log import PageLog
+from inspector.analysis.page_replay import Replay
 from inspector.analysis.pages import pages_at
+from inspector.analysis.pipeline import Pipeline
 from inspector.analysis.steps import Runs, Steps
 from inspector.readers.recording import follow
 from inspector.readers.recording.follow import Following
@@ -361,13 +366,14 @@ def test_of_more_device_work_than_the_window_holds_the_newest_stays(monkeypatch:
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 1000), kept=st.integers(20, 200), step=st.integers(7, 60))
+@given(seed=st.integers(0, 1000), stages=st.integers(1, 3), kept=st.integers(20, 200), step=st.integers(7, 60))
 def test_what_stays_at_hand_of_an_engine_is_what_it_was(
-    seed: int, kept: int, step: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, stages: int, kept: int, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Iterations, steps, requests, texts and pages of the last while, against the same from all of the trace."""
-    whole = engine_trace(Setup(seed, blocks=24))
-    tables = ("pools", "requests", "iterations", "steps", "tokens", "page_events")
+    whole = engine_trace(Setup(seed, blocks=24, stages=stages, micro_batches=stages))
+    work = [name for name in ("ranges", "kernels", "host_calls", "stage_work", "counters") if len(whole[name])]
+    tables = ("pools", "requests", "iterations", "steps", "tokens", "page_events", *work)
     ends = whole["iterations"]["end"]
     known_at = {
         "pools": whole["pools"]["time"],
@@ -376,6 +382,7 @@ def test_what_stays_at_hand_of_an_engine_is_what_it_was(
         "steps": ends[whole["steps"]["iteration"]],
         "tokens": ends[whole["tokens"]["iteration"]],
         "page_events": whole["page_events"]["time"],
+        **{name: np.maximum.accumulate(whole[name].get("end")) for name in work},
     }
     monkeypatch.setattr(follow, "KEPT_NS", kept * MS)
     with folder() as made:
@@ -416,7 +423,11 @@ def as_written(whole: Trace, table: str, rows: slice) -> dict[str, Array]:
             found = found + BOOT
         if column.refers == "names":
             found = np.where(found >= 0, found + 5, -1)
-        columns[name] = np.zeros(len(found), np.int32) if column.refers == "processes" else found
+        if column.refers == "processes":
+            found = np.zeros(len(found), np.int32)
+        elif column.refers in ("threads", "streams"):
+            found = np.minimum(found, 1)
+        columns[name] = found
     return columns
 
 
@@ -446,6 +457,8 @@ def assert_at_hand(trace: Trace, whole: Trace) -> None:
         assert sorted(told(trace, table)) == sorted(told(whole, table))
     steps = [replace(each, runs=in_order(each.runs)) for each in (trace.index(Steps), Steps.build(trace))]
     assert_equal_index(*steps)
+    for index in (Pipeline, PageLog, Replay, Categories, CallKinds):
+        assert_equal_index(trace.index(index), index.build(trace))
     if len(trace["page_events"]):
         time = max(since, int(trace["page_events"]["time"][-1]))
         found, expected_pages = pages_at(trace, time), pages_at(whole, time)
