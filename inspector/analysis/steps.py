@@ -54,7 +54,7 @@ class Steps:
     request was given tokens the last time before, -1 for its first ones and where a step gave none.
     `ordinal` (one per row of iterations) numbers the iterations of each process. Per request: `begun` and `ended` are
     ordinals of its first work and its last step, -1 without; `done` is where it left, -1 while it has not; `given` the
-    row of the iteration that gave it tokens last. `unplaced` counts steps without iteration or request.
+    row of the iteration that gave it tokens last. `unplaced` counts steps without iteration or request; `read` rows of the table's `revision` have been taken.
     """
 
     row: Rows
@@ -71,6 +71,7 @@ class Steps:
     process: Rows
     unplaced: int
     read: int
+    revision: int
 
     @classmethod
     def build(cls, trace: Trace) -> Steps:
@@ -78,7 +79,9 @@ class Steps:
         none = np.empty(0, np.int32)
         small = none.astype(np.int8)
         runs = Runs(none, none, none, small)
-        empty = cls(none, none, none, small, none, none, runs, none, none, none, none, none, 0, 0)
+        empty = cls(
+            none, none, none, small, none, none, runs, none, none, none, none, none, 0, 0, trace["steps"].revision
+        )
         return _grown(empty, trace)
 
     @classmethod
@@ -87,7 +90,8 @@ class Steps:
         steps, ordinal = trace["steps"], ordinals(trace)
         known = len(old.row)
         same = (
-            old.read <= len(steps)
+            old.revision == steps.revision
+            and old.read <= len(steps)
             and not old.unplaced
             and np.array_equal(ordinal[: len(old.ordinal)], old.ordinal)
             and np.array_equal(steps["iteration"][:known], old.iteration)
@@ -157,6 +161,7 @@ def _grown(old: Steps, trace: Trace) -> Steps:
         process,
         old.unplaced + int(np.count_nonzero(~placed)),
         len(table),
+        table.revision,
     )
 
 
