@@ -204,6 +204,11 @@ def _cells(trace: Trace, axis: Axis, steps: Steps | None, lives: Lives, rows: Ro
     place = np.full(len(lives.first), -1, np.int64)
     place[rows] = np.arange(len(rows))
     _paint(cells, axis, place[rows], lives.first[rows], lives.begun[rows], QUEUED)
+    if trace.kept.from_ns:
+        # It had its first turn before what is at hand begins.
+        told = scheduled(trace, rows)
+        held = rows[(told != NEVER) & (told < trace.kept.from_ns)]
+        _paint(cells, axis, place[held], lives.first[held], lives.begun[held], SKIPPED)
     if steps is None:
         first_token = trace["requests"]["first_token"][rows]
         middle = np.where(first_token != NEVER, axis.of_time(first_token), lives.last[rows])

@@ -16,7 +16,7 @@ from inspector.picture.schedule_tip import place_at
 from inspector.picture.speculation import speculation
 from inspector.trace.builder import Builder
 from inspector.trace.schema import PHASES, TOKEN_KINDS
-from inspector.trace.trace import Trace, TraceInfo
+from inspector.trace.trace import Kept, Trace, TraceInfo
 from tests.engine_traces import MS, Engine, Setup, engine_trace
 
 setups = st.builds(
@@ -208,6 +208,40 @@ def test_a_request_that_is_still_paused_or_waits_reaches_up_to_now() -> None:
     row = picture.rows.tolist().index(request)
     first = int(steps["iteration"][pause])
     assert picture.cells[row, first:].tolist() == [PAUSED] * (cut - first)
+
+
+def test_one_that_began_before_what_is_at_hand_waits_no_more_for_its_first_turn() -> None:
+    builder = Builder()
+    process = builder.process(pid=1, name="engine")
+    builder.add(
+        "iterations",
+        start=np.arange(100, 110) * MS,
+        end=np.arange(101, 111) * MS,
+        process=process,
+        iteration=np.arange(10),
+        **dict.fromkeys(("context_requests", "generation_requests", "paused_requests", "queued_requests"), 1),
+        **dict.fromkeys(("tokens", "used_blocks", "free_blocks", "reused_blocks", "missed_blocks"), -1),
+    )
+    builder.add(
+        "requests",
+        request=[1, 2],
+        arrival=[10 * MS, 10 * MS],
+        first_token=-(1 << 63),
+        last_token=-(1 << 63),
+        prompt_tokens=4,
+        output_tokens=-1,
+        process=process,
+        scheduled=[20 * MS, 105 * MS],
+    )
+    phase = PHASES.index("generation")
+    builder.add("steps", iteration=5, request=[0, 1], phase=phase, tokens=1, drafted=-1, accepted=-1, blocks=1)
+    trace = builder.build(TraceInfo((), "recording"))
+    # Trace time 0 is the first arrival.
+    trace.kept = Kept(90 * MS)
+    cells = all_of(trace, 1).cells
+    rows = {int(row): cells[at] for at, row in enumerate(all_of(trace, 1).rows)}
+    assert rows[0][:5].tolist() == [SKIPPED] * 5
+    assert rows[1][:5].tolist() == [QUEUED] * 5
 
 
 @settings(max_examples=25, deadline=None)
