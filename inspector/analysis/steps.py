@@ -54,7 +54,8 @@ class Steps:
     request was given tokens the last time before, -1 for its first ones and where a step gave none.
     `ordinal` (one per row of iterations) numbers the iterations of each process. Per request: `begun` and `ended` are
     ordinals of its first work and its last step, -1 without; `done` is where it left, -1 while it has not; `given` the
-    row of the iteration that gave it tokens last. `unplaced` counts steps without iteration or request; `read` rows of the table's `revision` have been taken.
+    row of the iteration that gave it tokens last. `unplaced` counts steps without iteration or request; `read` rows of
+    the table's `revision` have been taken.
     """
 
     row: Rows

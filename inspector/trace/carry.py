@@ -19,7 +19,13 @@ def carried(selection: Selection, old: Trace, new: Trace) -> Selection:
         found = names.find(old.names[name]) if name >= 0 else -1
         name = found if found >= 0 else None
     row = _record(selection, old, new)
+    window = selection.window
+    if window is not None and window.start < new.whole.start:
+        # Of its beginning nothing is at hand any more: figures of it would be of less than they say.
+        cut = window.clipped(new.whole.start, max(window.end, new.whole.start))
+        window = cut if cut.length else None
     return selection.but(
+        window=window,
         name=name,
         device=_same(old, new, selection.device, _device, "devices"),
         process=_same(old, new, selection.process, _process, "processes"),

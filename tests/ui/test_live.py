@@ -157,6 +157,37 @@ def test_the_timeline_shows_what_comes(user: User, run: Folder, watch: Watch) ->
     watch(lambda: shown("stream") == 5 and shown("ranges") == 1)
 
 
+def test_what_is_at_hand_no_more_is_neither_in_view_nor_selected(
+    user: User, run: Folder, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from inspector.readers.recording import follow
+
+    monkeypatch.setattr(follow, "KEPT_NS", 10_000 * MS)
+    folder = run
+    kernels(folder, 0, 5)
+    user.drop(folder.path)
+    watch(lambda: rows(user) == 5)
+    session = user.session
+    session.look(Window(0, 4 * MS))
+    session.select(Selection(window=Window(2 * MS, 30_000 * MS)))
+    kernels(folder, 20_000, 1)
+    kernels(folder, 30_000, 1)
+    watch(lambda: session.trace is not None and session.trace.kept.from_ns > 0)
+    assert session.trace is not None
+    since = session.trace.kept.from_ns
+    assert session.whole.start == since
+    assert session.window.start >= since
+    assert session.selection.window == Window(since, 30_000 * MS)
+    assert session.whole_words.startswith("since ")
+    kernels(folder, 60_000, 1)
+    kernels(folder, 80_000, 1)
+    watch(lambda: session.selection.window is None)
+    folder.end()
+    watch(lambda: session.live.state == "recovered")
+    assert session.whole.start == 0
+    assert session.whole_words == "whole trace"
+
+
 def test_another_trace_ends_the_following(user: User, run: Folder, watch: Watch) -> None:
     folder = run
     kernels(folder, 0, 2)

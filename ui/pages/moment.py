@@ -69,12 +69,14 @@ def moment(trace: Trace, wanted: Wanted) -> Moment:
     time = wanted.time
     if time is None:
         time = trace.end_ns if trace.generation else busiest(trace)
-    pages = pages_at(trace, time)
+    # Of what was before only the end is at hand.
+    earliest = trace.kept.from_ns
+    pages = pages_at(trace, max(time, earliest))
     sought = False
     if wanted.seek and row >= 0 and not (replay.log.request[pages.held] == row).any():
         taken = np.flatnonzero((replay.log.request == row) & (replay.flags & OPENS != 0))
         if len(taken):
-            pages, sought = pages_at(trace, int(replay.log.time[taken[-1]])), True
+            pages, sought = pages_at(trace, max(int(replay.log.time[taken[-1]]), earliest)), True
     table = mine = None
     if row >= 0:
         table = page_table(trace, pages, row)
