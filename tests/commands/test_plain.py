@@ -22,7 +22,8 @@ def test_names_of_kernels_are_printed_harmlessly(tmp_path: Path, capsys: pytest.
     device = builder.device(number=0, name="gpu\x1b[31m")
     process = builder.process(pid=1, name="p\x07")
     stream = builder.stream(process=process, device=device, number=7)
-    builder.add("kernels", start=[0, 20], end=[10, 30], stream=stream, correlation=0, name=builder.names.add("k\x1b]0;owned\x07"))
+    name = builder.names.add("k\x1b]0;owned\x07")
+    builder.add("kernels", start=[0, 20], end=[10, 30], stream=stream, correlation=0, name=name)
     path = tmp_path / "a.inflight"
     save(builder.build(TraceInfo((), "recording")), path)
     for command in ("summary", "kernels", "gaps", "iterations"):
