@@ -98,7 +98,16 @@ class Iterations:
         times = work.start
         if self.by_launch:
             times = launch_times(trace, launch_calls(trace, work))
-        return self.of_times(times, work.pick(lambda table: process_of(trace, table)))
+        return self.of_times(times, self._engines(trace, work.pick(lambda table: process_of(trace, table))))
+
+    def _engines(self, trace: Trace, processes: Rows) -> Rows:
+        """The processes whose iterations count: pipeline stages without any of their own work in those of the engine,
+        where there is one engine."""
+        own = np.unique(self.process)
+        if len(own) != 1:
+            return processes
+        stages = np.setdiff1d(trace["stage_work"]["process"], own)
+        return np.where(np.isin(processes, stages), own[0], processes).astype(np.int32)
 
 
 def _from_records(trace: Trace) -> Iterations:

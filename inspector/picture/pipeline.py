@@ -58,18 +58,23 @@ class PipelinePicture:
 
 
 def pipeline_picture(trace: Trace, window: Window, columns: int) -> PipelinePicture:
-    """The window, where shares are needed cut into that many columns."""
+    """The window, where shares are needed cut into that many columns.
+
+    Of a run that goes on, what begins after `settled_ns` may not have been read yet: no time there counts as idle.
+    """
     pipeline = trace.index(Pipeline)
     cells, slices, spans = pipeline.cells, pipeline.slices, pipeline.spans
+    known = window.clipped(min(window.start, trace.settled_ns), trace.settled_ns)
     here = _touching(cells.start, cells.end, window)
-    idle = _touching(slices.start, slices.end, window)
+    idle = _touching(slices.start, slices.end, known)
     names = stage_names(trace, cells)
     mine = _touching(spans.start, spans.end, window)
+    mine = mine[spans.end[mine] <= trace.settled_ns]
     shown = Spans(*(getattr(spans, name)[mine] for name in spans.__dataclass_fields__))
-    figures = pipeline_figures(pipeline, window)
+    figures = pipeline_figures(pipeline, known)
     none = np.zeros((pipeline.num_stages, 1 + len(IDLE), 0), np.float32)
     if len(here) + len(idle) > MOST_DRAWN:
-        shares = _shares(pipeline, window, _calm(shown, window, columns))
+        shares = _shares(pipeline, window, known.end, _calm(shown, window, columns))
         return PipelinePicture(window, names, cells.source, len(names), None, shares, shown, figures)
     length = (cells.end - cells.start)[here]
     cpu = cells.cpu[here]
@@ -77,7 +82,7 @@ def pipeline_picture(trace: Trace, window: Window, columns: int) -> PipelinePict
     pieces = Pieces(
         np.r_[cells.stage[here], slices.stage[idle]],
         np.r_[cells.start[here], slices.start[idle]],
-        np.r_[cells.end[here], slices.end[idle]],
+        np.r_[cells.end[here], np.minimum(slices.end[idle], known.end)],
         np.r_[np.full(len(here), -1), slices.cause[idle]],
         np.r_[cells.iteration[here], slices.iteration[idle]],
         np.r_[cells.micro_batch[here], slices.micro_batch[idle]],
@@ -107,7 +112,7 @@ def _calm(spans: Spans, window: Window, columns: int) -> int:
     return int(min(max(window.length / max(apart, 1.0), 24), columns))
 
 
-def _shares(pipeline: Pipeline, window: Window, columns: int) -> Float:
+def _shares(pipeline: Pipeline, window: Window, known_until: int, columns: int) -> Float:
     columns = max(columns, 1)
     edges = window.start + (window.length * np.arange(columns + 1, dtype=np.int64)) // columns
     length = np.maximum(np.diff(edges), 1)
@@ -118,7 +123,8 @@ def _shares(pipeline: Pipeline, window: Window, columns: int) -> Float:
         mine = slices.stage == stage
         for cause in range(len(IDLE)):
             rows = mine & (slices.cause == cause)
-            shares[stage, 1 + cause] = cover(union(slices.start[rows], slices.end[rows]), edges) / length
+            idle = union(slices.start[rows], slices.end[rows])
+            shares[stage, 1 + cause] = cover(idle, np.minimum(edges, known_until)) / length
     return shares
 
 

@@ -13,6 +13,7 @@ from inspector.analysis.iterations import Iterations, iterations
 from inspector.analysis.sequence import find_period
 from inspector.trace.builder import Builder
 from inspector.trace.trace import Trace, TraceInfo
+from inspector.trace.work import Work
 
 SPELLINGS = {
     "1.0": "[Executor] _forward_step: {c} ctx reqs, {g} gen reqs",
@@ -111,3 +112,30 @@ def test_kernels_without_a_name_and_steps_without_a_thread() -> None:
     name = builder.names.add("ProfilerStep#1")
     builder.add("ranges", start=[0], end=[5], thread=-1, name=name, kind=0, domain=-1)
     assert builder.build(TraceInfo(paths=("x",), kind="test")).index(Iterations).source == "none"
+
+
+def test_work_of_a_pipeline_stage_belongs_to_the_iterations_of_the_engine() -> None:
+    builder = Builder()
+    engine, stage, other = (builder.process(pid) for pid in (1, 2, 3))
+    for number in range(3):
+        start = 1000 * number
+        builder.add(
+            "iterations", process=engine, start=start, end=start + 800, iteration=7 + number, context_requests=0,
+            generation_requests=1, queued_requests=0, paused_requests=0, tokens=1, used_blocks=0, free_blocks=0,
+            reused_blocks=0, missed_blocks=0,
+        )  # fmt: skip
+        builder.add(
+            "stage_work", start=start + 300, end=start + 500, process=stage, stage=1, iteration=7 + number,
+            micro_batch=0, cpu=-1,
+        )  # fmt: skip
+        for device, process in enumerate((engine, stage, other)):
+            stream, thread = builder.stream(process, builder.device(device), 0), builder.thread(process, process + 1)
+            name, span = builder.names.add("forward"), {"start": start + 300, "end": start + 500}
+            builder.add("host_calls", **span, thread=thread, name=name, correlation=number + 1)
+            builder.add("kernels", **span, stream=stream, name=name, correlation=number + 1)
+    trace = builder.build(TraceInfo((), "recording"))
+    found, work = trace.index(Iterations), trace.index(Work).devices
+    assert found.of_work(trace, work[0]).tolist() == [0, 1, 2]
+    assert found.of_work(trace, work[1]).tolist() == [0, 1, 2]
+    # A process that is no stage has no iterations.
+    assert found.of_work(trace, work[2]).tolist() == [-1, -1, -1]

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inspector.analysis.alignment import Alignment
-from inspector.analysis.pipeline import IDLE, Pipeline
+from inspector.analysis.pipeline import IDLE, Pipeline, pipeline_figures
 from inspector.picture import pipeline as pictures
 from inspector.picture.pipeline import bubble_strip, pipeline_picture
 from inspector.trace.builder import Builder
+from inspector.trace.quality import Quality
 from inspector.trace.selection import Window
 from inspector.trace.trace import Trace, TraceInfo
 from tests.engine_traces import Setup, engine_trace
@@ -112,3 +113,24 @@ def test_the_alignment_error_is_what_collectives_say() -> None:
 def test_nothing_is_said_of_collectives_that_do_not_match() -> None:
     found = TRACE.index(Alignment)
     assert (found.matched, found.device) == (0, -1)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(10, 99), st.sampled_from((0, 10**6)))
+def test_what_a_run_has_not_told_yet_is_not_idle(percent: int, most: int) -> None:
+    settled = TRACE.end_ns * percent // 100
+    cells = TRACE["stage_work"]
+    read = {"stage_work": cells.take(np.flatnonzero(cells["start"] < settled))}
+    going = Trace(TRACE.info, read, TRACE.names, Quality(), generation=1, settled_ns=settled)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pictures, "MOST_DRAWN", most)
+        shown = pipeline_picture(going, WHOLE, 50)
+    known = pipeline_figures(TRACE.index(Pipeline), Window(0, settled))
+    assert shown.figures.busy_ns.tolist() == known.busy_ns.tolist()
+    assert (shown.figures.idle_ns.sum(axis=1) <= known.idle_ns.sum(axis=1)).all()
+    assert (shown.spans.end <= settled).all()
+    if shown.pieces is not None:
+        assert (shown.pieces.end[shown.pieces.kind >= 0] <= settled).all()
+    else:
+        later = np.linspace(0, TRACE.end_ns, shown.shares.shape[2] + 1)[:-1] > settled + 1
+        assert not shown.shares[:, 1:, later].any()
