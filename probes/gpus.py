@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from probes.nvml import Absent, Nvml, Reading, connect
+from probes.nvml import KERNEL_TIME, Absent, Nvml, Reading, connect
 from probes.samples import Samples
 
 # GPM compares samples that are a tenth of a second apart, or more.
@@ -32,15 +32,18 @@ class Gpus:
         self._thread = threading.Thread(target=self._run, name="nvml", daemon=True)
         self._thread.start()
 
-    def give(self, samples: Samples) -> None:
-        """Hand over what has come since the last call."""
+    def give(self, samples: Samples) -> int:
+        """Hand over what has come since the last call; how many of the times a kernel ran on one of the GPUs."""
+        busy = 0
         while self._named:
             samples.device(*self._named.popleft())
         while self._found:
             now, readings = self._found.popleft()
+            busy += any(reading.series == KERNEL_TIME and reading.value >= 1 for reading in readings)
             for reading in readings:
                 number = self._numbers[reading.device]
                 samples.counter(now, reading.series, reading.unit, reading.value, device=number)
+        return busy
 
     def close(self, patience_s: float = 1.0) -> None:
         """End the thread; one that hangs in a call is left to the end of the process."""

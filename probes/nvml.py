@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 # GPM compares two samples. Closer ones are not valid on Hopper.
 SHORTEST_GPM_NS = 100_000_000
+KERNEL_TIME = "time with a kernel running"
 _MIB = 1 << 20
 _REASONS = {
     0x4: "power cap",
@@ -126,7 +127,7 @@ class Nvml:
         # Both are shares of time over up to a second, not of work or of bandwidth: their names say so.
         rates = self._nvml.nvmlDeviceGetUtilizationRates(handle)
         return [
-            ("time with a kernel running", "%", float(rates.gpu)),
+            (KERNEL_TIME, "%", float(rates.gpu)),
             ("time with memory being accessed", "%", float(rates.memory)),
         ]
 

@@ -19,6 +19,8 @@ from pathlib import Path
 from inspector.errors import InspectorError, Missing
 from probes import NAMES
 from probes.arming import armed
+from probes.asking import Asking
+from probes.bursts import Rule
 from probes.compaction import OUTPUT, compact
 from probes.gpus import Gpus
 from probes.host import Host
@@ -54,7 +56,8 @@ class Plan:
 
     `nice` is added to its priority number; `probes` are some of probes.NAMES. With `control` it is told JSON lines that
     come on standard input. `gpus`: whether NVML is asked about its GPUs. `keep_options`: add nothing to the command.
-    `nsys`: what Nsight Systems is to collect; None for not at all.
+    `nsys`: what Nsight Systems is to collect; None for not at all. `bursts`: when every kernel of CUDA graphs is
+    recorded; None for on request only.
     """
 
     command: Sequence[str]
@@ -66,6 +69,7 @@ class Plan:
     keep_options: bool = False
     nsys: Range | None = None
     probes: frozenset[str] = frozenset(NAMES)
+    bursts: Rule | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,7 @@ class _Run:
         self._failure: InspectorError | None = None
         self._ended_by_us = False
         self._output = Output(output, _STDOUT) if output is not None else None
+        self._asking = Asking(recording, plan.bursts)
         self._said = b""
         self._hears = plan.control
         self._host = Host() if "host" in plan.probes else None
@@ -248,7 +253,7 @@ class _Run:
         for line in lines:
             if self._nsys is not None and line.strip() in _NSYS_WORDS:
                 self._nsys.ask(_NSYS_WORDS[line.strip()])
-            else:
+            elif not self._asking.hear(line, time.monotonic_ns()):
                 self._workload.tell(line, time.monotonic())
         self._ended_by_us = self._ended_by_us or self._workload.is_stopping
 
@@ -276,8 +281,11 @@ class _Run:
             records, lost = self._recording.num_records(), self._recording.num_lost()
             self._samples.probe(now, "recorder", "running", records, lost, time.process_time_ns())
         if self._gpus is not None:
-            self._gpus.give(self._samples)
+            self._asking.saw_busy(self._gpus.give(self._samples))
             self._recording.tell_probe("NVML", self._gpus.state)
+        self._asking.tick(now)
+        if "absent" not in self._recording.header.probes.get("kernel tap", {}):
+            self._recording.tell_probe("kernel tap", {"level": "graph"} | self._asking.told)
         self._samples.flush()
 
     def _sample(self, now: int) -> None:

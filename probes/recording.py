@@ -9,7 +9,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -99,6 +99,11 @@ class Recording:
                     why = (self.path / name).read_bytes()[:200].decode("utf-8", "replace")
                     found[name.removesuffix(UNMADE)] = why or "no room on the disk"
         return found
+
+    @property
+    def drains(self) -> Iterable[Drain]:
+        """Rings that may still be written to, with their streams."""
+        return self._drains.values()
 
     def drain(self) -> None:
         """Find new rings, empty all of them, and once a second tell the header what was lost. Raises OSError."""

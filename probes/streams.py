@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+
+import numpy as np
 
 from inspector.errors import Unreadable
 from inspector.trace.arrow import StreamWriter
 from inspector.trace.quality import Quality
 from inspector.trace.ring import Ring
 from inspector.trace.ring_rows import Columns, RingRows
+from inspector.trace.schema import PROBE_STATES
+
+_STEPS = 1024
+_FAILED = PROBE_STATES.index("failed")
+_MOST_TEXTS, _LONGEST_TEXT, _MOST_FAILURES = 1 << 14, 400, 16
 
 
 class Streams:
@@ -22,6 +30,8 @@ class Streams:
         """Rows written so far, by table."""
         self.iteration = -1
         """Number of the last iteration written."""
+        self.durations: deque[int] = deque(maxlen=_STEPS)
+        """How long iterations took, ns, in the order in which they were written; whoever looks takes them out."""
         self._folder = folder
         self._writers: dict[str, StreamWriter] = {}
 
@@ -36,6 +46,7 @@ class Streams:
             self.rows[table] = self.rows.get(table, 0) + len(next(iter(columns.values())))
             if table == "iterations":
                 self.iteration = max(self.iteration, int(columns["iteration"].max(initial=-1)))
+                self.durations.extend((columns["end"] - columns["start"])[-_STEPS:].tolist())
 
     def close(self) -> None:
         """End the streams. Raises OSError, after all of them are closed."""
@@ -64,6 +75,9 @@ class Drain:
         self.ring = Ring(path, writable=True)
         self.rows = RingRows(self.ring.pid)
         self.streams = Streams(path.parent, path.name[: -len(path.suffix)])
+        # Why its probe failed, as it said; the texts among which its words are, by name id.
+        self._failures: dict[str, None] = {}
+        self._texts: dict[int, str] = {}
         self.ended = False
         """Nothing more will come of it: its producer has closed it, or it cannot be read."""
 
@@ -79,6 +93,7 @@ class Drain:
             taken = self.ring.take()
             if taken.upto > taken.since:
                 texts, tables = self.rows.resolve(taken)
+                self._listen(texts, tables)
                 self.streams.append(texts, tables, taken.upto)
                 self.ring.release(taken.upto)
             if taken.damage:
@@ -98,7 +113,24 @@ class Drain:
         with suppress(Unreadable):
             for table, count in self.ring.lost().items():
                 found.add("profiler-loss", f"{table}: dropped by the workload, whose ring was full", count)
+        for why in self._failures:
+            found.add("probe", why)
         return found
+
+    def _listen(self, texts: Sequence[str], tables: Mapping[str, Columns]) -> None:
+        """Remember what a probe says when it fails."""
+        first = self.rows.num_names - len(texts)
+        for number, text in enumerate(texts, first):
+            if len(self._texts) < _MOST_TEXTS and len(text) <= _LONGEST_TEXT:
+                self._texts[number] = text
+        told = tables.get("probes")
+        if told is None:
+            return
+        for row in np.flatnonzero(told["state"] == _FAILED).tolist():
+            name, message = int(told["name"][row]), int(told["message"][row])
+            who = f"{self._texts.get(name, self.streams.producer)} of process {self.ring.pid}"
+            if len(self._failures) < _MOST_FAILURES:
+                self._failures[f"{who}: {self._texts.get(message, 'it does not say why')}"] = None
 
     def close(self) -> None:
         """Let go of the ring and end the streams. Raises OSError."""

@@ -18,6 +18,7 @@ from inspector.errors import Usage
 from probes import NAMES
 
 if TYPE_CHECKING:
+    from probes.bursts import Rule
     from probes.nsys_cli import Range
 
 NAME = "record"
@@ -29,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recording(parser)
     parser.usage = (
-        "inflight record [--out DIR] [--seconds N] [--probe NAMES] [--headless] [--nsys] [--keep-options] -- COMMAND..."
+        "inflight record [--out DIR] [--seconds N] [--probe NAMES] [--bursts RULE] [--headless] [--nsys] "
+        "[--keep-options] -- COMMAND..."
     )
     parser.add_argument(
         "--probe",
@@ -41,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-options",
         action="store_true",
         help="add no options to TensorRT-LLM's; without them it keeps no statistics",
+    )
+    parser.add_argument(
+        "--bursts",
+        metavar="RULE",
+        help="when every kernel of CUDA graphs is recorded, not only graphs as a whole: every=5,for=0.2 (seconds), or "
+        "slow,for=0.5 (when a step takes twice as long as usual)",
     )
     nsys = parser.add_argument_group("Nsight Systems", "each of these implies --nsys; without a range, all of the run")
     nsys.add_argument("--nsys", action="store_true", help="collect with nsys, into a .nsys-rep beside the recording")
@@ -78,12 +86,14 @@ def run(args: argparse.Namespace) -> int:
     command: list[str] = args.words
     if not command:
         raise Usage("no command to record", "", "name it after --, as in: inflight record -- python serve.py")
+    bursts = None if args.bursts is None else _bursts(args.bursts)
     out = args.out or default_out(Path(command[0]).stem)
     if not args.headless:
         return open_window(["record", *recording_argv(args, out), *_own_argv(args), "--", *command])
     from probes.recorder import Plan, record
 
     plan = Plan(command, Path(out), args.seconds, args.control, keep_options=args.keep_options, nsys=_range(args))
+    plan = replace(plan, bursts=bursts)
     if args.probe is not None:
         plan = replace(plan, probes=args.probe)
     outcome = record(plan)
@@ -108,8 +118,15 @@ def _range(args: argparse.Namespace) -> Range | None:
     return Range(begin or 0.0, seconds, iterations)
 
 
+def _bursts(text: str) -> Rule:
+    from probes.bursts import Rule
+
+    return Rule.parse(text)
+
+
 def _own_argv(args: argparse.Namespace) -> list[str]:
     words = ["--keep-options"] if args.keep_options else []
+    words += [] if args.bursts is None else ["--bursts", args.bursts]
     words += [] if args.probe is None else ["--probe", ",".join(sorted(args.probe))]
     words += ["--nsys"] if args.nsys else []
     words += [] if args.nsys_from is None else ["--nsys-from", f"{args.nsys_from:g}"]

@@ -20,6 +20,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "invalid": ("loss", "events that could not be read"),
     "outside": ("suspect", "records outside the recorded session"),
     "profiler": ("info", "what the profiler said of itself"),
+    "probe": ("loss", "probes that could not record, or whose records did not come"),
     "profiler-loss": ("loss", "the profiler lost records"),
     "recovered": ("loss", "a recording that was not closed"),
     "repaired": ("suspect", "events that were read after a repair"),

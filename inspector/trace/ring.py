@@ -30,7 +30,7 @@ _MAGIC = b"INFLRING"
 _FORMAT = 1
 _NAMES = 0xFFFF
 _JSON_AT = 1024
-_HEAD_AT, _TAIL_AT, _COUNTERS_AT, _LOST_AT = 64, 128, 192, 256
+_HEAD_AT, _TAIL_AT, _COUNTERS_AT, _ASKED_AT, _LOST_AT = 64, 128, 192, 224, 256
 _FRAME = struct.Struct("<IHHIIQ")
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2  # of fallocate(2)
 _CODES = {"b": "i1", "i": "<i4", "q": "<i8", "Q": "<u8", "d": "<f8"}
@@ -131,6 +131,20 @@ class Ring:
         """Give the room before position `upto` back to the producer. Raises Unreadable."""
         try:
             os.pwrite(self._file, struct.pack("<Q", upto), _TAIL_AT)
+        except OSError as error:
+            raise self._unreadable(error.strerror or str(error)) from error
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that it may hold."""
+        return tuple(self._tables)
+
+    def ask(self, nodes_until_ns: int, off: bool, steps: int, busy: int) -> None:
+        """Tell the kernel tap what is wanted: each kernel of CUDA graphs until then (CLOCK_MONOTONIC), or nothing at
+        all; and what it cannot see: iterations of its process that ended, readings of a busy GPU. Raises Unreadable.
+        """
+        try:
+            os.pwrite(self._file, struct.pack("<4Q", nodes_until_ns, off, steps, busy), _ASKED_AT)
         except OSError as error:
             raise self._unreadable(error.strerror or str(error)) from error
 

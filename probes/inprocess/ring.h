@@ -16,6 +16,7 @@
 
 enum {
     RING_HEAD = 8, RING_TAIL = 16, RING_RECORDS = 24, RING_LOST = 25, RING_COST = 26, RING_CLOSED = 27,
+    RING_NODES_UNTIL = 28, RING_OFF = 29, RING_STEPS = 30, RING_BUSY = 31,
     RING_LOST_BY_TABLE = 32,             /* these are numbers of u64 */
     RING_JSON_AT = 1024, RING_PAGE = 4096,
     RING_SMALL = 8 << 20,                /* where the disk has no room for more */
@@ -63,6 +64,16 @@ static inline int ring_open(Ring *ring, const char *path, const char *role, cons
     atomic_thread_fence(memory_order_release);
     memcpy(bytes, "INFLRING", 8);
     return 0;
+}
+
+/* Say that nothing more comes, and let go of the file, which stays. */
+static inline void ring_close(Ring *ring) {
+    if (!ring->words) return;
+    atomic_store(&ring->words[RING_CLOSED], 1);
+    void *map = (void *)ring->words;
+    uint64_t size = ring->data - (uint8_t *)map + ring->capacity;
+    ring->words = NULL;
+    munmap(map, size);
 }
 
 static inline void ring_copy(Ring *ring, uint64_t position, const void *from, uint64_t size) {

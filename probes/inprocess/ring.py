@@ -3,7 +3,10 @@
     bytes 0     magic, u32 size of the head, u32 size of the JSON
           64    u64 head: bytes ever written        written here
           128   u64 tail: bytes ever taken          written by the recorder
-          192   u64 records, lost, cost ns, closed, then from 256 records lost by table
+          192   u64 records, lost, cost ns, closed
+          224   u64 single kernels of graphs until (CLOCK_MONOTONIC ns), off, iterations that ended, readings of a busy
+                GPU                                 written by the recorder, for the kernel tap
+          256   u64 records lost by table
           1024  JSON: format, pid, role, clock, layouts of the tables in the order of their numbers
     then the frames, round and round: position % capacity is where a frame begins
           u32 size with head and padding, a multiple of 8; u16 table, u16 0; u32 rows; u32 bytes of payload;

@@ -15,40 +15,27 @@
 #include <time.h>
 
 #include "ring.h"
+#include "tap_cupti.h"
+#include "tap_names.h"
+#include "tap_rows.h"
+#include "tap_watch.h"
 
-enum { KERNEL = 10, MEMCPY = 1, MEMSET = 2, GRAPH = 51 };                       /* CUpti_ActivityKind */
-enum { KERNELS, MEMCPYS, MEMSETS, GRAPHS, PROBES };                             /* tables of the ring, in this order */
-enum { OFF, RUNNING, SAMPLING, PAUSED, FAILED };                                /* probes.state */
-enum { NO_CUPTI = -1, TOO_OLD = -2, NO_RING = -3, NO_THREAD = -4, STARTED = -5 };
-enum { OLDEST = 120000, BUFFER = 1 << 20, MOST_BUFFERS = 96, BATCH = 4096, SLOTS = 1 << 16, ZEROS = 100 };
+enum { NO_RING = -3, NO_THREAD = -4, STARTED = -5 };                             /* beside those of tap_cupti.h */
+enum { FOR_PROFILER = 1, ON_DEMAND = 2 };                                       /* why it may be held */
+enum { BUFFER = 1 << 20, MOST_BUFFERS = 96, BATCH = 4096, ZEROS = 100 };
+enum { TICK_NS = 100000000, SECOND_NS = 1000000000 };
+static const int64_t LONGEST_BURST_NS = 60000000000ll;
 
-#define WORK "[\"start\",\"q\"],[\"end\",\"q\"],[\"device\",\"i\"],[\"stream\",\"q\"],[\"name\",\"i\"],[\"correlation\",\"q\"]"
-#define NODE "[\"graph_node\",\"q\"],[\"context\",\"i\"]"
-static const char *const LAYOUTS =
-    "{\"kernels\":[" WORK "," NODE "],\"memcpys\":[" WORK ",[\"bytes\",\"q\"]," NODE "],\"memsets\":[" WORK
-    ",[\"bytes\",\"q\"]," NODE "],\"graphs\":[" WORK ",[\"graph\",\"q\"],[\"context\",\"i\"]],\"probes\":[[\"time\",\"q\"],"
-    "[\"name\",\"i\"],[\"state\",\"b\"],[\"records\",\"q\"],[\"lost\",\"q\"],[\"cost\",\"q\"],[\"message\",\"i\"]]}";
-
-struct work { int64_t start, end; int32_t device; int64_t stream; int32_t name; int64_t correlation; } __attribute__((packed));
-struct kernel { struct work work; int64_t node; int32_t context; } __attribute__((packed));
-struct copy { struct work work; int64_t bytes, node; int32_t context; } __attribute__((packed));
-struct graph { struct work work; int64_t graph; int32_t context; } __attribute__((packed));
-struct probe { int64_t time; int32_t name; int8_t state; int64_t records, lost, cost; int32_t message; } __attribute__((packed));
-
-static struct {
-    int (*next)(uint8_t *, size_t, uint8_t **), (*flush)(uint32_t), (*enable)(int), (*disable)(int);
-    int (*dropped)(void *, uint32_t, size_t *), (*timestamp)(uint64_t *), (*registering)(void *, void *);
-} cupti;
 static Ring ring;
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER, pooling = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t controlling = PTHREAD_MUTEX_INITIALIZER;
-static uint8_t *pool[MOST_BUFFERS];
+static uint8_t *pool[MOST_BUFFERS], *own[MOST_BUFFERS];
 static int pooled, made;
 static pthread_t flusher;
-static volatile int on, paused, nodes;
-static int64_t records, lost, cost, zeros, unserved, clock_offset;
-static const char *known[SLOTS];
-static int32_t ids[SLOTS], names;
+static volatile int on, held;
+/* Level of graphs: as asked at the start, as it is now, and whether single kernels are out of the question. */
+static int base_nodes, nodes, no_nodes;
+static int64_t records, lost, cost, zeros, unserved, asked, handed, dropped_by_cupti, clock_offset;
 static const char *message = "";
 
 static int64_t now(clockid_t clock) {
@@ -57,42 +44,7 @@ static int64_t now(clockid_t clock) {
     return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-/* ---- names: a text is sent once, and stands for its address from then on ---- */
-
-static int32_t send_name(const char *text) {
-    size_t length = strnlen(text, 65536);
-    if (names == INT32_MAX || !ring_put(&ring, RING_NAMES, names, text, length)) return -1;
-    return names++;
-}
-
-static int32_t name_of(const char *text) {
-    static char *(*demangle)(const char *, char *, size_t *, int *);
-    static int looked;
-    if (!text) return -1;
-    if (!looked++) *(void **)&demangle = dlsym(RTLD_DEFAULT, "__cxa_demangle");
-    uint32_t slot = (uint32_t)(((uintptr_t)text >> 3) * 11400714819323198485ull >> 48);
-    uint32_t tried = 0;
-    while (known[slot] && known[slot] != text && tried++ < SLOTS) slot = (slot + 1) % SLOTS;
-    if (known[slot] == text) return ids[slot];
-    if (names > SLOTS / 2) return -1;
-    int failed = 1;
-    char *plain = demangle && text[0] == '_' ? demangle(text, NULL, NULL, &failed) : NULL;
-    int32_t id = send_name(plain && !failed ? plain : text);
-    free(plain);
-    if (id >= 0) known[slot] = text, ids[slot] = id;
-    return id;
-}
-
-static const char *copy_name(uint8_t kind) {
-    static const char *const kinds[] = {"Memcpy", "Memcpy HtoD", "Memcpy DtoH", "Memcpy HtoA", "Memcpy AtoH", "Memcpy AtoA",
-                                        "Memcpy AtoD", "Memcpy DtoA", "Memcpy DtoD", "Memcpy HtoH", "Memcpy PtoP"};
-    return kinds[kind < sizeof kinds / sizeof *kinds ? kind : 0];
-}
-
 /* ---- records ---- */
-
-static uint32_t u32(const uint8_t *record, int at) { uint32_t v; memcpy(&v, record + at, 4); return v; }
-static uint64_t u64(const uint8_t *record, int at) { uint64_t v; memcpy(&v, record + at, 8); return v; }
 
 static void publish(void) {
     atomic_store_explicit(&ring.words[RING_RECORDS], records, memory_order_relaxed);
@@ -140,7 +92,7 @@ static void take(const uint8_t *r) {
         const char *text;
         memcpy(&text, r + 104, sizeof text);
         if (!timed(&k.work, u64(r, 16), u64(r, 24))) { lose(KERNELS, 1); return; }
-        k.work.name = name_of(text);
+        k.work.name = name_of(&ring, text);
         add(KERNELS, &k);
         return;
     }
@@ -148,14 +100,14 @@ static void take(const uint8_t *r) {
         int table = u32(r, 0) == MEMCPY ? MEMCPYS : MEMSETS;
         struct copy c = {{0, 0, u32(r, 32), u32(r, 40), -1, u32(r, 44)}, u64(r, 8), u64(r, 64), u32(r, 36)};
         if (!timed(&c.work, u64(r, 16), u64(r, 24))) { lose(table, 1); return; }
-        c.work.name = name_of(table == MEMCPYS ? copy_name(r[4]) : "Memset");
+        c.work.name = name_of(&ring, table == MEMCPYS ? copy_name(r[4]) : "Memset");
         add(table, &c);
         return;
     }
     case GRAPH: {
         struct graph g = {{0, 0, u32(r, 24), u32(r, 36), -1, u32(r, 4)}, u32(r, 28), u32(r, 32)};
         if (!timed(&g.work, u64(r, 8), u64(r, 16))) { lose(GRAPHS, 1); return; }
-        g.work.name = name_of("CUDA graph");
+        g.work.name = name_of(&ring, "CUDA graph");
         add(GRAPHS, &g);
         return;
     }
@@ -166,8 +118,9 @@ static void wanted(uint8_t **buffer, size_t *size, size_t *most) {
     *most = 0, *size = BUFFER;
     pthread_mutex_lock(&pooling);
     *buffer = NULL;
+    asked++;
     if (pooled) *buffer = pool[--pooled];
-    else if (made < MOST_BUFFERS && (*buffer = aligned_alloc(64, BUFFER))) made++;
+    else if (made < MOST_BUFFERS && (*buffer = aligned_alloc(64, BUFFER))) own[made++] = *buffer;
     if (!*buffer) *size = 0, unserved++;
     pthread_mutex_unlock(&pooling);
 }
@@ -176,23 +129,27 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
     (void)context, (void)stream, (void)size;
     int64_t begun = now(CLOCK_THREAD_CPUTIME_ID);
     pthread_mutex_lock(&writing);
+    handed++;
     if (ring.words) {
         uint8_t *record = NULL;
         size_t dropped = 0;
         while (valid && cupti.next(buffer, valid, &record) == 0) take(record);
         for (int table = 0; table < 4; table++) send_batch(&batches[table]);
-        if (cupti.dropped && cupti.dropped(NULL, 0, &dropped) == 0 && dropped) lose(KERNELS, dropped);
+        if (cupti.dropped && cupti.dropped(NULL, 0, &dropped) == 0 && dropped) {
+            dropped_by_cupti += dropped;
+            lose(KERNELS, dropped);
+        }
         cost += now(CLOCK_THREAD_CPUTIME_ID) - begun;
         publish();
     }
     pthread_mutex_unlock(&writing);
-    /* Back into the pool, never freed: CUPTI may still own buffers when the process ends. */
+    /* Back into the pool, never freed: CUPTI may still own buffers when the process ends. One that another client gave
+     * before we took the callbacks back is of another size, and not ours. */
     pthread_mutex_lock(&pooling);
-    if (buffer && pooled < MOST_BUFFERS) pool[pooled++] = buffer;
+    for (int at = 0; at < made; at++)
+        if (own[at] == buffer) pool[pooled++] = buffer;
     pthread_mutex_unlock(&pooling);
 }
-
-/* ---- our own thread ---- */
 
 /* CUPTI stamps by the wall clock, which can be set; ours cannot. The best of some readings pairs the two. */
 static void pair_clocks(void) {
@@ -209,49 +166,23 @@ static void pair_clocks(void) {
     }
 }
 
-static void tell(int state) {
+/* What it does now, in a row of `probes`. */
+static void tell(void) {
+    const char *says = watch.says ? watch.says : held & ON_DEMAND ? "stopped on demand" : message;
+    int state = !on ? (*message ? FAILED : OFF) : held & ON_DEMAND ? OFF : held ? PAUSED : watch.says ? FAILED : RUNNING;
+    if (held & FOR_PROFILER) says = "paused for torch.profiler";
+    else if (!held && !*says && nodes && !base_nodes) says = "every kernel of CUDA graphs, for a while";
     pthread_mutex_lock(&writing);
     if (ring.words) {
-        struct probe p = {now(CLOCK_MONOTONIC), name_of("kernel tap"), state, records, lost, cost, *message ? name_of(message) : -1};
+        int32_t name = name_of(&ring, "kernel tap"), said = *says ? name_of(&ring, says) : -1;
+        struct probe p = {now(CLOCK_MONOTONIC), name, state, records, lost, cost, said};
         ring_put(&ring, PROBES, 1, &p, sizeof p);
         publish();
     }
     pthread_mutex_unlock(&writing);
 }
 
-static void *flushing(void *nothing) {
-    int64_t told = 0, zeros_before = 0, unserved_before = 0;
-    while (on) {
-        struct timespec pause = {0, 100000000};
-        nanosleep(&pause, NULL);
-        if (!on || paused) continue;
-        pthread_mutex_lock(&writing);
-        pair_clocks();
-        pthread_mutex_unlock(&writing);
-        cupti.flush(0);
-        if (nodes && zeros - zeros_before > ZEROS) {
-            /* Known of long node-level captures: from some record on no time is valid any more. */
-            cupti.enable(GRAPH);
-            nodes = 0;
-            message = "time stamps became invalid: whole graphs from here on";
-        } else if (unserved > unserved_before) {
-            message = "buffers ran out: records are missing";
-        }
-        zeros_before = zeros, unserved_before = unserved;
-        if (now(CLOCK_MONOTONIC) - told >= 1000000000) told = now(CLOCK_MONOTONIC), tell(RUNNING);
-    }
-    return nothing;
-}
-
-/* A child has the parent's ring and none of its threads: it leaves the one alone and may start anew. */
-static void forked(void) {
-    ring.words = NULL, on = 0, names = 0, records = lost = cost = zeros = unserved = 0;
-    memset(known, 0, sizeof known);
-    for (int table = 0; table < 4; table++) batches[table].rows = 0, batches[table].used = 0;
-    pthread_mutex_init(&writing, NULL), pthread_mutex_init(&pooling, NULL), pthread_mutex_init(&controlling, NULL);
-}
-
-/* ---- control: one caller at a time ---- */
+/* ---- what is recorded: the kinds, the level of graphs, or nothing for a while. `controlling` is held ---- */
 
 static const int KINDS[] = {KERNEL, MEMCPY, MEMSET};
 
@@ -259,6 +190,7 @@ static int enable_all(void) {
     int failed = cupti.registering((void *)wanted, (void *)completed);
     for (int at = 0; !failed && at < 3; at++) failed = cupti.enable(KINDS[at]);
     if (!failed && !nodes) cupti.enable(GRAPH);                                  /* not in every CUPTI */
+    watch_reset();
     return failed;
 }
 
@@ -267,16 +199,102 @@ static void disable_all(void) {
     if (!nodes) cupti.disable(GRAPH);
 }
 
-static void *find_cupti(const char *path) {
-    const char *const candidates[] = {path, "libcupti.so.13", "libcupti.so.12", "libcupti.so"};
-    /* A second libcupti would be a second client: the one that is there comes first. */
-    for (int loaded = 1; loaded >= 0; loaded--)
-        for (int at = 0; at < 4; at++) {
-            void *found = candidates[at] && *candidates[at] ? dlopen(candidates[at], RTLD_NOW | (loaded ? RTLD_NOLOAD : 0)) : NULL;
-            if (found) return found;
-        }
-    return NULL;
+/* Record nothing for one more reason, or for one less. */
+static int hold(int reasons) {
+    int failed = 0, before = held;
+    if (!before && reasons) cupti.flush(0), disable_all(), watch_reset();
+    if (before && !reasons && (failed = enable_all())) message = "CUPTI did not let it resume";
+    else if (before && !reasons) message = "";
+    held = reasons;
+    if (before != reasons) tell();
+    return failed;
 }
+
+static int set_nodes(int wanted_nodes) {
+    if (wanted_nodes == nodes) return 0;
+    static const char *const cannot = "CUPTI does not change the level of CUDA graphs while it runs";
+    int failed = held ? 0 : wanted_nodes ? cupti.disable(GRAPH) : cupti.enable(GRAPH);
+    if (!failed) nodes = wanted_nodes;
+    if (!failed || message != cannot) {
+        if (failed) message = cannot, no_nodes = 1;
+        tell();
+    }
+    return failed;
+}
+
+/* What the recorder wants, as it stands in the head of the ring: node level until some time, or nothing at all. */
+static void obey(int64_t time) {
+    int64_t until = (int64_t)atomic_load_explicit(&ring.words[RING_NODES_UNTIL], memory_order_relaxed) - time;
+    int off = atomic_load_explicit(&ring.words[RING_OFF], memory_order_relaxed) == 1;
+    int burst = until > 0 && until <= LONGEST_BURST_NS;
+    hold(off ? held | ON_DEMAND : held & ~ON_DEMAND);
+    set_nodes(!no_nodes && (base_nodes || burst));
+}
+
+/* ---- our own thread ---- */
+
+static void look_for_trouble(int64_t time, int64_t patience, int64_t *zeros_before, int64_t *unserved_before) {
+    if (nodes && zeros - *zeros_before > ZEROS) {
+        /* Known of long node-level captures: from some record on no time is valid any more. */
+        message = "time stamps became invalid: whole graphs from here on", no_nodes = 1;
+        set_nodes(0);
+    } else if (unserved > *unserved_before) {
+        message = "buffers ran out: records are missing";
+    }
+    *zeros_before = zeros, *unserved_before = unserved;
+    struct watched counts = {records, zeros, asked, unserved, handed, dropped_by_cupti,
+                             atomic_load_explicit(&ring.words[RING_STEPS], memory_order_relaxed),
+                             atomic_load_explicit(&ring.words[RING_BUSY], memory_order_relaxed)};
+    const char *said = watch.says;
+    if (watch_look(counts, time, patience) != said) tell();
+}
+
+/* The next time to look: ten times a second, and when a burst ends. */
+static void doze(void) {
+    int64_t until = (int64_t)atomic_load_explicit(&ring.words[RING_NODES_UNTIL], memory_order_relaxed) - now(CLOCK_MONOTONIC);
+    struct timespec pause = {0, until > 0 && until < TICK_NS ? until : TICK_NS};
+    nanosleep(&pause, NULL);
+}
+
+static void *flushing(void *nothing) {
+    const char *setting = getenv("TLLM_INSPECTOR_WATCH_MS");
+    int64_t told = 0, zeros_before = 0, unserved_before = 0;
+    int64_t patience = setting && atoll(setting) > 0 ? atoll(setting) * 1000000 : WATCH_NS_DEFAULT;
+    while (on) {
+        doze();
+        /* Who pauses, resumes or ends the tap right now has the word; tap_stop waits for this very thread. */
+        if (!on || pthread_mutex_trylock(&controlling)) continue;
+        int64_t time = now(CLOCK_MONOTONIC);
+        obey(time);
+        if (!held) {
+            pthread_mutex_lock(&writing);
+            pair_clocks();
+            pthread_mutex_unlock(&writing);
+            cupti.flush(0);
+            look_for_trouble(time, patience, &zeros_before, &unserved_before);
+        }
+        if (time - told >= SECOND_NS) told = time, tell();
+        pthread_mutex_unlock(&controlling);
+    }
+    return nothing;
+}
+
+/* As at the very beginning: of names that were sent and rows that were counted nothing is in a new ring. */
+static void forget(void) {
+    names = 0, records = lost = cost = zeros = unserved = asked = handed = dropped_by_cupti = 0;
+    memset(known, 0, sizeof known);
+    for (int table = 0; table < 4; table++) batches[table].rows = 0, batches[table].used = 0;
+    watch_reset();
+}
+
+/* A child has the parent's ring and none of its threads: it leaves the one alone and may start anew. */
+static void forked(void) {
+    ring.words = NULL, on = 0, held = 0;
+    forget();
+    pthread_mutex_init(&writing, NULL), pthread_mutex_init(&pooling, NULL), pthread_mutex_init(&controlling, NULL);
+}
+
+/* ---- control: one caller at a time ---- */
 
 static void at_exit(void);
 
@@ -285,34 +303,22 @@ static void at_exit(void);
 int tap_start(const char *cupti_path, const char *path, int node_level, uint64_t capacity) {
     pthread_mutex_lock(&controlling);
     int result = 0;
-    void *library = on ? NULL : find_cupti(cupti_path);
-    int (*version)(uint32_t *) = NULL;
-    uint32_t number = 0;
     if (on) { result = STARTED; goto out; }
-    if (!library) { result = NO_CUPTI; goto out; }
-    *(void **)&version = dlsym(library, "cuptiGetVersion");
-    if (!version || version(&number) || number < OLDEST) { result = TOO_OLD; goto out; }
-    *(void **)&cupti.next = dlsym(library, "cuptiActivityGetNextRecord");
-    *(void **)&cupti.flush = dlsym(library, "cuptiActivityFlushAll");
-    *(void **)&cupti.enable = dlsym(library, "cuptiActivityEnable");
-    *(void **)&cupti.disable = dlsym(library, "cuptiActivityDisable");
-    *(void **)&cupti.dropped = dlsym(library, "cuptiActivityGetNumDroppedRecords");
-    *(void **)&cupti.timestamp = dlsym(library, "cuptiGetTimestamp");
-    *(void **)&cupti.registering = dlsym(library, "cuptiActivityRegisterCallbacks");
-    if (!cupti.next || !cupti.flush || !cupti.enable || !cupti.disable || !cupti.timestamp || !cupti.registering) {
-        result = TOO_OLD;
-        goto out;
+    if ((result = cupti_find(cupti_path))) goto out;
+    if (!ring.words) {
+        forget();
+        if (ring_open(&ring, path, "kernels", LAYOUTS, capacity)) { result = NO_RING; goto out; }
     }
-    if (!ring.words && ring_open(&ring, path, "kernels", LAYOUTS, capacity)) { result = NO_RING; goto out; }
-    if (!names) send_name("kernels");                                            /* the name of the process */
-    nodes = node_level, paused = 0, message = "";
+    if (!names) send_name(&ring, "kernels");                                            /* the name of the process */
+    base_nodes = nodes = node_level, no_nodes = 0, held = 0, message = "";
     pair_clocks();
     if ((result = enable_all())) {
         message = "CUPTI refused";
-        tell(FAILED);
+        tell();
         goto out;
     }
     on = 1;
+    tell();
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);                                 /* signals are for the workload's threads */
@@ -328,25 +334,13 @@ out:
 /* Stand aside for another client of CUPTI (torch.profiler), and come back: it has taken the callbacks meanwhile. */
 void tap_pause(void) {
     pthread_mutex_lock(&controlling);
-    if (on && !paused) {
-        paused = 1;
-        cupti.flush(0);
-        disable_all();
-        message = "paused for torch.profiler";
-        tell(PAUSED);
-    }
+    if (on) hold(held | FOR_PROFILER);
     pthread_mutex_unlock(&controlling);
 }
 
 int tap_resume(void) {
     pthread_mutex_lock(&controlling);
-    int failed = 0;
-    if (on && paused) {
-        failed = enable_all();
-        paused = 0;
-        message = failed ? "CUPTI did not let it resume" : "";
-        tell(failed ? FAILED : RUNNING);
-    }
+    int failed = on ? hold(held & ~FOR_PROFILER) : 0;
     pthread_mutex_unlock(&controlling);
     return failed;
 }
@@ -354,8 +348,8 @@ int tap_resume(void) {
 /* Every kernel of CUDA graphs (1), or graphs as a whole (0), from here on. */
 int tap_level(int node_level) {
     pthread_mutex_lock(&controlling);
-    int failed = on && !paused && node_level != nodes ? (node_level ? cupti.disable(GRAPH) : cupti.enable(GRAPH)) : 0;
-    if (!failed) nodes = node_level;
+    base_nodes = node_level, no_nodes = 0;
+    int failed = on ? set_nodes(node_level) : 0;
     pthread_mutex_unlock(&controlling);
     return failed;
 }
@@ -366,9 +360,14 @@ void tap_stop(void) {
     if (on) {
         on = 0;
         pthread_join(flusher, NULL);
-        if (!paused) cupti.flush(0), disable_all(), cupti.flush(1);
-        tell(OFF);
-        if (ring.words) atomic_store(&ring.words[RING_CLOSED], 1);
+        if (!held) cupti.flush(0), disable_all(), cupti.flush(1);
+        held = 0, message = "";
+        watch_reset();
+        tell();
+        /* CUPTI may hand buffers back later still: they find no ring. */
+        pthread_mutex_lock(&writing);
+        ring_close(&ring);
+        pthread_mutex_unlock(&writing);
     }
     pthread_mutex_unlock(&controlling);
 }

@@ -21,7 +21,9 @@ from .producer import ENVIRONMENT, KERNEL_CAPACITY
 
 INJECTION = "CUDA_INJECTION64_PATH"
 SOURCE = Path(__file__).parent / "tap.c"
-_HEADER = Path(__file__).parent / "ring.h"
+_HEADERS = tuple(
+    SOURCE.with_name(name) for name in ("ring.h", "tap_cupti.h", "tap_names.h", "tap_rows.h", "tap_watch.h")
+)
 _PATIENCE_S = 60
 _ERRORS = {
     -1: "there is no CUPTI in this process",
@@ -54,7 +56,7 @@ class Counts(NamedTuple):
 
 def build(folder: Path | None = None) -> Path | str:
     """The library, compiled when it is not in the cache yet; a sentence when there is none."""
-    source = SOURCE.read_bytes() + _HEADER.read_bytes()
+    source = b"".join(path.read_bytes() for path in (SOURCE, *_HEADERS))
     key = hashlib.sha256(platform.machine().encode() + source).hexdigest()[:16]
     library = (folder or cache_folder()) / f"tap-{platform.machine()}-{key}.so"
     try:
