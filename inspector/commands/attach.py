@@ -1,4 +1,4 @@
-"""Attach to a server that is running, and record what it tells over HTTP."""
+"""Attach to a server that is running, and record what it tells over HTTP; or to a process that was prepared for it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inspector.commands import common, record
-from inspector.errors import Missing, Unreadable, Usage
 
 if TYPE_CHECKING:
-    from probes.server_http.client import Address
+    from probes.server_http.finding import Found
 
 NAME = "attach"
 HELP = "attach to a running server over HTTP, record what it tells and watch it live"
@@ -21,20 +20,36 @@ HELP = "attach to a running server over HTTP, record what it tells and watch it 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("target", metavar="URL|PID", help="address of the server, or the number of its process")
+    parser.add_argument(
+        "target",
+        metavar="URL|PID",
+        help="address of the server (http://HOST:PORT, unix:FILE), or number of its process",
+    )
     record.add_recording(parser)
+    trust = parser.add_argument_group(
+        "to be let in", "a token for the server is taken from the environment, as INFLIGHT_TOKEN, or out of a file"
+    )
+    trust.add_argument("--token-file", metavar="FILE", help="a file that holds the token and nothing else")
+    trust.add_argument("--ca", metavar="FILE", help="certificates in PEM format that are trusted, besides the system's")
+    trust.add_argument("--insecure", action="store_true", help="trust any certificate, and so anybody in between")
 
 
 def run(args: argparse.Namespace) -> int:
     """Record, with a window or without one; without one, until Ctrl+C where no --seconds is given."""
-    from probes.server_http import attach as attaching
+    from probes.server_http.access import access
+    from probes.server_http.finding import find
 
-    address, pid = _find(args.target)
+    trust = access(os.environ, args.token_file, args.ca, args.insecure)
+    found = find(args.target, trust)
+    address = found.address
     out = args.out or record.default_out(f"attach-{address.host}-{address.port}")
-    sys.stderr.write(f"inflight: attaching to {address}: {attaching.TAKES}\n")
+    _warn(found, bool(trust.token))
     if not args.headless:
-        return record.open_window([NAME, str(address), *record.recording_argv(args, out)])
-    outcome = attaching.attach(address, Path(out), args.seconds, pid)
+        return record.open_window([NAME, str(address), *record.recording_argv(args, out), *_own_argv(args)])
+    from probes.server_http.attach import Plan, attach
+
+    plan = Plan(address, Path(out), trust, args.seconds, found.pid, found.settings, args.control)
+    outcome = attach(plan)
     if outcome.failure is not None:
         raise outcome.failure
     lost = f", {outcome.lost:,} lost" if outcome.lost else ""
@@ -46,42 +61,21 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _find(target: str) -> tuple[Address, int]:
-    """The server at an address or of a process, and its process where that can be seen. Raises InspectorError."""
-    from probes.server_http import processes
-    from probes.server_http.client import address
+def _warn(found: Found, with_token: bool) -> None:
+    """Say what reading takes away, and from whom, before it does."""
+    from inspector.report.text import plain
+    from probes.server_http.attach import TAKES
 
-    if not (target.isascii() and target.isdigit()):
-        found = address(target)
-        return found, processes.pid_at(found.port) if found.is_here and sys.platform == "linux" else -1
-    pid = int(target)
-    do = "name its address instead (http://HOST:PORT), or start it with inflight record -- COMMAND"
-    if sys.platform != "linux":
-        raise Missing(f"process {pid} cannot be looked into", "that needs Linux", do)
-    try:
-        ports = processes.ports_of(pid)
-    except FileNotFoundError:
-        raise Usage(f"there is no process {pid}", "", "name another one, or the address of its server") from None
-    except PermissionError:
-        raise Missing(f"process {pid} cannot be looked into", "it is another user's", do) from None
-    if not ports:
-        why = "it listens at no port, and this program puts nothing into a process that is running"
-        raise Unreadable(f"cannot attach to process {pid}", why, do)
-    return _answering(ports, pid), pid
+    lines = [f"attaching to {found.address}: {TAKES}"]
+    if found.others:
+        lines.append(f"connected to it now: {', '.join(found.others)}; one that reads the same will miss records")
+    if with_token and found.address.scheme == "http" and not found.address.is_here:
+        lines.append("the token goes over the network as it is, for anybody to read: https would hide it")
+    sys.stderr.write(plain("".join(f"inflight: {line}\n" for line in lines)))
 
 
-def _answering(ports: list[int], pid: int) -> Address:
-    from probes.server_http.client import Address, Client, NoAnswerError
-
-    for port in ports:
-        found = Address("http", "127.0.0.1", port, "")
-        client = Client(found)
-        try:
-            client.ask("GET", "/version")
-        except NoAnswerError:
-            continue
-        finally:
-            client.close()
-        return found
-    listed = ", ".join(map(str, ports))
-    raise Unreadable(f"cannot attach to process {pid}", f"no HTTP at its port {listed}", "name the server's address")
+def _own_argv(args: argparse.Namespace) -> list[str]:
+    # The token itself stays in the environment, or in its file.
+    words = [] if args.token_file is None else ["--token-file", os.path.abspath(args.token_file)]
+    words += [] if args.ca is None else ["--ca", os.path.abspath(args.ca)]
+    return [*words, "--insecure"] if args.insecure else words

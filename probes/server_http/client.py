@@ -1,18 +1,20 @@
-"""One HTTP exchange at a time: with time limits, a bound on what is read, and no redirects."""
+"""One HTTP exchange at a time: within a time limit for all of it, a bound on what is read, and no redirects."""
 
 from __future__ import annotations
 
 import http.client
+import io
 import socket
 import ssl
-import threading
 import time
+import zlib
 from contextlib import suppress
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from typing import Any
 
-from inspector.errors import Usage
-from inspector.report.text import plain
+from probes.server_http.access import Access
+from probes.server_http.address import Address
+from probes.server_http.words import shown
 
 MOST_BYTES = 64 << 20
 CONNECT_S = 5.0
@@ -21,16 +23,17 @@ SILENCE_S = 10.0
 WHOLE_S = 30.0
 _PIECE = 1 << 16
 _LONGEST_WHY = 200
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
 class NoAnswerError(Exception):
-    """There was no answer, in words."""
+    """There was no answer, in words that are safe to print."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Status and body; `cut` where there was more than is read, or it broke off. `received_ns` CLOCK_MONOTONIC, and
-    `epoch_ns` the wall clock at that moment.
+    """Status and body; `cut` where there was more than is read, or it broke off. `asked_ns` and `received_ns` are
+    CLOCK_MONOTONIC, `epoch_ns` the wall clock when it was received; `location` is where a redirect leads.
     """
 
     status: int
@@ -38,65 +41,29 @@ class Answer:
     cut: bool
     received_ns: int
     epoch_ns: int
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a server is."""
-
-    scheme: str
-    host: str
-    port: int
-    prefix: str
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}{self.prefix}"
-
-    @property
-    def is_here(self) -> bool:
-        """Whether it is this machine, or a tunnel that begins on it."""
-        return self.host in ("localhost", "::1") or self.host.startswith("127.")
-
-
-def address(text: str) -> Address:
-    """From an URL, or HOST:PORT. Raises Usage."""
-    wrong = Usage(f"{text!r} is no address of a server", "", "it is like http://localhost:8000")
-    try:
-        parts = urlsplit(text if "://" in text else f"http://{text}")
-        port = parts.port
-    except ValueError as error:
-        raise wrong from error
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise wrong
-    if parts.username or parts.password:
-        raise Usage("an address with a password in it", "it would stand in the recording", "leave the password out")
-    usual = 443 if parts.scheme == "https" else 80
-    return Address(parts.scheme, parts.hostname, port or usual, parts.path.rstrip("/"))
+    asked_ns: int = 0
+    location: str = ""
 
 
 class Client:
     """A connection that is made anew when it breaks. Of one thread; only `abort` may be called from another."""
 
-    def __init__(self, address: Address, whole_s: float | None = None) -> None:
-        self._address, self._whole_s = address, WHOLE_S if whole_s is None else whole_s
+    def __init__(self, address: Address, access: Access | None = None) -> None:
+        self._address, self._access = address, access or Access()
         self._connection: http.client.HTTPConnection | None = None
         # Its own reference: a connection lets go of it while the last answer is read.
         self._socket: socket.socket | None = None
+        self._aborted = False
 
-    def ask(self, method: str, path: str) -> Answer:
-        """Ask, and read the whole answer. Raises NoAnswerError."""
-        # However slowly it drips: each piece is within the time limit of silence.
-        watchdog = threading.Timer(self._whole_s, self.abort)
-        watchdog.daemon = True
-        watchdog.start()
+    def ask(self, method: str, path: str, within_s: float | None = None) -> Answer:
+        """Ask, and read the whole answer, within so many seconds. Raises NoAnswerError."""
+        until = time.monotonic() + (WHOLE_S if within_s is None else within_s)
         try:
-            return self._ask(method, path, watchdog.finished)
+            return self._ask(method, path, until)
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
-            raise NoAnswerError("it does not answer in time" if watchdog.finished.is_set() else _why(error)) from error
-        finally:
-            watchdog.cancel()
+            why = "it does not answer in time" if time.monotonic() >= until else _why(error)
+            raise NoAnswerError(self._access.without_token(why)) from error
 
     def close(self) -> None:
         """Hang up."""
@@ -106,63 +73,161 @@ class Client:
         self._socket = None
 
     def abort(self) -> None:
-        """Make an exchange that is going on fail at once."""
+        """Make an exchange that is going on fail at once, and all that are yet to come."""
+        self._aborted = True
         sock = self._socket
         if sock is not None:
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
-    def _ask(self, method: str, path: str, late: threading.Event) -> Answer:
+    def _ask(self, method: str, path: str, until: float) -> Answer:
         connection = self._connection
         if connection is None:
-            connection = self._connection = self._connect()
+            connection = self._connection = self._connect(until)
         headers = {"Accept-Encoding": "identity", "User-Agent": "inflight-inspector"}
+        if self._access.token:
+            headers["Authorization"] = f"Bearer {self._access.token}"
+        connection.sock.settimeout(_left(until))
+        asked = time.monotonic_ns()
+        connection.response_class = _response_class(until)
         connection.request(method, self._address.prefix + path, headers=headers)
         response = connection.getresponse()
-        pieces: list[bytes] = []
-        size, cut = 0, False
-        while True:
-            try:
-                # read1 gives what has come; read would wait for all of it, however slowly it drips.
-                piece = response.read1(_PIECE)
-            except (http.client.HTTPException, TimeoutError, ConnectionError):
-                cut = True
-                break
-            if not piece:
-                cut = late.is_set() or response.length not in (None, 0)
-                break
-            pieces.append(piece)
-            size += len(piece)
-            if size > MOST_BYTES:
-                cut = True
-                break
+        pieces, cut = _pieces(response)
         received, epoch = time.monotonic_ns(), time.time_ns()
         response.close()
         if cut or response.will_close:
             self.close()
-        return Answer(response.status, b"".join(pieces), cut, received, epoch)
+        body = b"".join(pieces)
+        encoding = (response.headers.get("Content-Encoding") or "identity").strip().lower()
+        if encoding != "identity":
+            body, broken = _unpacked(body, encoding)
+            cut = cut or broken
+        return Answer(response.status, body, cut, received, epoch, asked, response.headers.get("Location") or "")
 
-    def _connect(self) -> http.client.HTTPConnection:
+    def _connect(self, until: float) -> http.client.HTTPConnection:
         where = self._address
-        connection: http.client.HTTPConnection
+        # It is given its socket, and never makes one, so that every step is within the time limit.
+        connection = http.client.HTTPConnection("localhost" if where.scheme == "unix" else where.host, where.port or 80)
+        connection.auto_open = 0
+        sock = self._socket = _open(where, until)
+        if self._aborted:
+            sock.close()
+            raise ConnectionAbortedError("it was told to end")
         if where.scheme == "https":
-            connection = http.client.HTTPSConnection(where.host, where.port, timeout=CONNECT_S)
-        else:
-            connection = http.client.HTTPConnection(where.host, where.port, timeout=CONNECT_S)
-        connection.connect()
-        connection.sock.settimeout(SILENCE_S)
-        self._socket = connection.sock
+            context = self._access.certificates or ssl.create_default_context()
+            sock.settimeout(_left(until, CONNECT_S))
+            # It closes the one below when it fails.
+            sock = self._socket = context.wrap_socket(sock, server_hostname=where.host)
+        connection.sock = sock
         return connection
 
 
+class _Timed(io.RawIOBase):
+    """What a socket receives, until a moment: however slowly it drips, or however little at a time."""
+
+    def __init__(self, sock: socket.socket, below: io.RawIOBase, until: float) -> None:
+        self._sock, self._below, self._until = sock, below, until
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._sock.settimeout(_left(self._until, SILENCE_S))
+        return self._below.readinto(buffer)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._below.close()
+        super().close()
+
+
+def _response_class(until: float) -> type[http.client.HTTPResponse]:
+    class Response(http.client.HTTPResponse):
+        def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
+            super().__init__(sock, *args, **more)
+            self.fp: Any = io.BufferedReader(_Timed(sock, self.fp.detach(), until))
+
+    return Response
+
+
+def _pieces(response: http.client.HTTPResponse) -> tuple[list[bytes], bool]:
+    """The body as far as it came and is read; and whether there is more."""
+    pieces: list[bytes] = []
+    size = 0
+    while size <= MOST_BYTES:
+        try:
+            # read1 gives what has come; read would throw it away when the rest does not come.
+            piece = response.read1(_PIECE)
+        except (http.client.HTTPException, OSError, ValueError):
+            return pieces, True
+        if not piece:
+            return pieces, response.length not in (None, 0)
+        pieces.append(piece)
+        size += len(piece)
+    return pieces, True
+
+
+def _unpacked(body: bytes, encoding: str) -> tuple[bytes, bool]:
+    """A body in an encoding that nobody asked for, as far as it unpacks within bounds; and whether it was cut."""
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        return b"", True
+    unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
+    found: list[bytes] = []
+    size = 0
+    try:
+        for at in range(0, len(body), _PIECE):
+            found.append(unpacker.decompress(body[at : at + _PIECE], MOST_BYTES + 1 - size))
+            size += len(found[-1])
+            if size > MOST_BYTES or unpacker.eof:
+                break
+    except zlib.error:
+        return b"".join(found), True
+    return b"".join(found), not unpacker.eof
+
+
+def _open(where: Address, until: float) -> socket.socket:
+    """A connected socket; of several addresses of a host the first that takes it."""
+    if where.scheme == "unix":
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        return _connected(sock, where.host, until)
+    failed: OSError | None = None
+    for family, kind, protocol, _, place in socket.getaddrinfo(where.host, where.port, type=socket.SOCK_STREAM):
+        try:
+            return _connected(socket.socket(family, kind, protocol), place, until)
+        except OSError as error:
+            failed = failed or error
+    raise failed or OSError("it has no address")
+
+
+def _connected(sock: socket.socket, place: Any, until: float) -> socket.socket:
+    try:
+        sock.settimeout(_left(until, CONNECT_S))
+        sock.connect(place)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _left(until: float, most: float = SILENCE_S) -> float:
+    """Seconds until then, `most` at most. Raises TimeoutError when they are over."""
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return min(left, most)
+
+
 def _why(error: Exception) -> str:
-    if isinstance(error, TimeoutError | socket.timeout):
+    if isinstance(error, TimeoutError):
         return "it does not answer in time"
     if isinstance(error, ConnectionRefusedError):
         return "nothing listens there"
     if isinstance(error, socket.gaierror):
         return "there is no host of that name"
+    if isinstance(error, UnicodeError):
+        return "that is no name of a host"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({shown(error.verify_message, _LONGEST_WHY)}): --ca FILE, or --insecure"
     if isinstance(error, ssl.SSLError):
-        return f"no secure connection: {error.reason or error}"
-    words = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return plain(" ".join(words.split()))[:_LONGEST_WHY]
+        return f"no secure connection: {shown(error.reason or str(error), _LONGEST_WHY)}"
+    return shown(getattr(error, "strerror", None) or str(error) or type(error).__name__, _LONGEST_WHY)

@@ -14,6 +14,7 @@ _QUARTER_NS = 15 * 60 * 10**9
 _DAY_NS = 86_400 * 10**9
 # What clocks may differ by without a word: the resolution of the stamps and of the pairing.
 _TOLERANCE_NS = 2_000_000
+_LATE_NS = 60 * 10**9
 
 
 class WallClock:
@@ -55,18 +56,46 @@ class WallClock:
 class SteadyClock:
     """Seconds of the server's steady clock, which is CLOCK_MONOTONIC of its machine.
 
-    On this machine they are ours as they are. Elsewhere, or behind a tunnel, the newest of the first answer is taken
-    for the moment of its arrival.
+    Where the server tells that clock, it is compared with ours. Where it does not, times of this machine are ours as
+    they are; elsewhere, or behind a tunnel, the newest of the first answer is taken for the moment of its arrival.
     """
 
     def __init__(self, quality: Quality, is_here: bool) -> None:
         self._quality = quality
         self._is_here = is_here
         self._offset: int | None = None
+        self._error: int | None = None
+        self._asked = 0
+
+    def compare(self, asked_ns: int, received_ns: int, receive_s: float, transmit_s: float) -> None:
+        """Learn from a question of `asked_ns`, answered at `received_ns` on our clock, that came to the server and left
+        it at those times of its own.
+        """
+        receive, transmit = round(receive_s * 1e9), round(transmit_s * 1e9)
+        error = (received_ns - asked_ns - (transmit - receive)) // 2
+        if transmit < receive or error < 0:
+            self._quality.add("clock", "answers about the server's steady clock that cannot be")
+            return
+        offset = (asked_ns - receive + received_ns - transmit) // 2
+        if self._is_here and abs(offset) <= error + _TOLERANCE_NS:
+            offset = 0
+        if self._error is None:
+            self._offset, self._error = offset, error
+            if offset:
+                text = "times of requests are of the server's steady clock, which was compared with this machine's"
+                self._quality.add("assumed", text)
+        elif abs(offset - (self._offset or 0)) > error + self._error + _TOLERANCE_NS:
+            self._offset, self._error = offset, error
+            self._quality.add("clock", "the server's steady clock is another one than before: it was compared again")
+        elif error < self._error:
+            self._offset, self._error = offset, error
 
     def settle(self, newest_s: float, received_ns: int) -> None:
-        """Learn from the newest time in an answer."""
+        """Learn from the newest time in an answer, of which the one before took all that there was."""
         newest = round(newest_s * 1e9)
+        before, self._asked = self._asked, received_ns
+        if self._error is not None:
+            return
         if self._offset is None:
             self._offset = 0
             if not self._is_here or not 0 <= received_ns - newest + _TOLERANCE_NS < _DAY_NS:
@@ -76,6 +105,10 @@ class SteadyClock:
         elif newest + self._offset > received_ns + _TOLERANCE_NS:
             self._offset = received_ns - newest
             self._quality.add("clock", "times of requests lay in the future: they were moved")
+        elif newest + self._offset < before - _LATE_NS:
+            # What has finished since the answer before cannot have done so long before it.
+            self._offset = received_ns - newest
+            self._quality.add("clock", "times of requests lay far back, as on another machine: they were moved")
 
     def monotonic(self, seconds: float) -> int:
         """CLOCK_MONOTONIC, ns."""

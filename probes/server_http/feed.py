@@ -12,6 +12,7 @@ from inspector.trace.ring import Taken
 from inspector.trace.ring_rows import RingRows
 from inspector.trace.schema import PROBE_STATES
 from probes.inprocess.columns import LAYOUTS
+from probes.server_http.words import shown
 from probes.streams import Streams
 
 _DTYPES = {table: np.dtype([(name, code) for name, code in layout]) for table, layout in LAYOUTS.items()}
@@ -39,9 +40,10 @@ class Feed:
         return self._streams.rows.get(table, 0)
 
     def name(self, text: str) -> int:
-        """The id of a text; -1 for ''."""
+        """The id of a text, which is made harmless; -1 for ''."""
         if not text:
             return -1
+        text = shown(text)
         found = self._names.get(text)
         if found is None:
             found = self._names[text] = len(self._names)

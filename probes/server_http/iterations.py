@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from inspector.trace.quality import Quality
 from probes.server_http.client import Answer
 from probes.server_http.clocks import WallClock
 from probes.server_http.feed import Feed
+from probes.server_http.figures import WINDOWS, Figures
+from probes.server_http.loops import Loop
 from probes.server_http.pool import Pool
-from probes.server_http.reading import UNKNOWN, Json, filled, number, section, whole
+from probes.server_http.reading import FAR, UNKNOWN, Json, filled, number, section, whole
 
-_FAR = 2**62
 _JUMP = 2**32
 """No server runs so many iterations between two answers: it counts from somewhere else."""
 _MOST_LATENCY_MS = 3.6e6
 
 
 class Iterations:
-    """Takes the records of each answer. `records` and `lost` count them, `lost` by gaps in their numbers."""
+    """Takes the records of one rank. `records` and `lost` count them, `lost` by gaps in their numbers.
 
-    def __init__(self, feed: Feed, quality: Quality, pool: Pool) -> None:
-        self._feed, self._quality, self._pool = feed, quality, pool
+    `is_first`: whether it is rank 0, whose drafts others repeat.
+    """
+
+    def __init__(self, feed: Feed, quality: Quality, pool: Pool, loop: Loop, is_first: bool = True) -> None:
+        self._feed, self._quality, self._pool, self._loop = feed, quality, pool, loop
+        self._is_first = is_first
         self._clock = WallClock(quality)
+        self._figures = Figures()
         self._last: int | None = None
         self._strides: Counter[int] = Counter()
         self._totals: tuple[int, int] | None = None
         self.records = 0
+        self.restarts = 0
 
     @property
     def lost(self) -> int:
@@ -37,20 +42,13 @@ class Iterations:
         every = min(self._strides, default=1)
         return sum((stride // every - 1) * count for stride, count in self._strides.items())
 
-    def take(self, answer: Answer, records: Sequence[Any]) -> None:
-        """Rows of one answer, oldest first."""
-        good = [record for record in records if isinstance(record, dict) and whole(record, "iter", _FAR) >= 0]
-        if len(good) < len(records):
-            text = "iterations that are no record, or have no number"
-            self._quality.add("invalid", text, len(records) - len(good))
-        mine = [record for record in good if max(whole(record, "attentionDpRank"), whole(record, "rank")) <= 0]
-        if len(mine) < len(good):
-            self._quality.add("ignored", "iterations of ranks other than 0", len(good) - len(mine))
-        self._clock.settle([record.get("timestamp") for record in mine], answer.epoch_ns)
+    def take(self, answer: Answer, records: Sequence[Json]) -> None:
+        """Rows of one answer, oldest first: of records that have a number."""
+        self._clock.settle([record.get("timestamp") for record in records], answer.epoch_ns)
         end = answer.received_ns
         rows = []
         # From the newest back, so that one without a time of its own ends where its successor begins.
-        for record in reversed(mine):
+        for record in reversed(records):
             latency = number(record, "iterLatencyMS")
             length = round(latency * 1e6) if 0 <= latency <= _MOST_LATENCY_MS else 0
             start = self._clock.monotonic(record.get("timestamp"), answer.received_ns, answer.epoch_ns)
@@ -63,10 +61,11 @@ class Iterations:
             self._one(start, stop, record)
 
     def _one(self, start: int, end: int, record: Json) -> None:
-        iteration = whole(record, "iter", _FAR)
+        iteration = whole(record, "iter", FAR)
         self._number(iteration)
         self.records += 1
         batch, cache = section(record, "inflightBatchingStats"), _cache(record)
+        used, free = self._pages(cache, record)
         if not batch:
             batch = section(record, "staticBatchingStats")
             batch = batch if whole(batch, "numScheduledRequests") > 0 else {}
@@ -80,14 +79,14 @@ class Iterations:
                 (
                     start,
                     end,
-                    iteration,
+                    self._loop.step(iteration, record),
                     whole(batch, "numContextRequests"),
                     generation,
                     whole(batch, "numPausedRequests"),
                     whole(record, "numQueuedRequests"),
                     self._tokens(record, batch, generation, context_tokens),
-                    whole(cache, "usedNumBlocks"),
-                    whole(cache, "freeNumBlocks"),
+                    used,
+                    free,
                     reused,
                     missed,
                     context_tokens,
@@ -103,8 +102,9 @@ class Iterations:
                 )
             ],
         )
-        self._memory(end, record)
-        self._size(start, cache)
+        for name, unit, value in self._figures.of(record):
+            self._feed.counter(end, name, unit, value)
+        self._size(start, cache, record)
 
     def _number(self, iteration: int) -> None:
         if self._last is not None:
@@ -112,6 +112,8 @@ class Iterations:
                 self._strides[iteration - self._last] += 1
             else:
                 self._totals = None
+                self._figures.forget()
+                self.restarts += 1
                 self._quality.add("profiler", "the server began to count its iterations anew: it was restarted")
         self._last = iteration
 
@@ -124,7 +126,7 @@ class Iterations:
         return generation + context if plain and generation >= 0 and context >= 0 else UNKNOWN
 
     def _drafts(self, record: Json) -> tuple[int, int]:
-        stats = section(record, "specDecodingStats")
+        stats = section(record, "specDecodingStats") if self._is_first else {}
         drafted, accepted = whole(stats, "numDraftTokens"), whole(stats, "numAcceptedTokens")
         if accepted > drafted >= 0:
             # The server may read the drafts of one step beside what was accepted of the step before.
@@ -136,26 +138,29 @@ class Iterations:
         own = _sum(record, "iterReusedBlocks"), _sum(record, "iterMissedBlocks")
         if min(own) >= 0:
             return own
-        totals = whole(cache, "reusedBlocks", _FAR), whole(cache, "missedBlocks", _FAR)
+        totals = whole(cache, "reusedBlocks", FAR), whole(cache, "missedBlocks", FAR)
         before, self._totals = self._totals, totals if min(totals) >= 0 else None
         if before is None or self._totals is None:
             return UNKNOWN, UNKNOWN
         reused, missed = totals[0] - before[0], totals[1] - before[1]
         return (reused, missed) if 0 <= reused < 2**31 and 0 <= missed < 2**31 else (UNKNOWN, UNKNOWN)
 
-    def _memory(self, time_ns: int, record: Json) -> None:
-        for key, name in (
-            ("gpuMemUsage", "GPU memory in use"),
-            ("cpuMemUsage", "engine host memory"),
-            ("pinnedMemUsage", "engine pinned memory"),
-        ):
-            value = number(record, key)
-            # 0 is what is put where nothing was measured.
-            if not math.isnan(value) and value > 0:
-                self._feed.counter(time_ns, name, "bytes", value)
+    def _pages(self, cache: Json, record: Json) -> tuple[int, int]:
+        """Device blocks used and free."""
+        most, host = whole(cache, "maxNumBlocks", FAR), _sum(record, "secondaryMaxNumBlocks")
+        if host > 0 and most == host + _sum(record, "primaryMaxNumBlocks"):
+            # Versions before the middle of 2026 count those in host memory too, when there are any.
+            return _sum(record, "primaryUsedNumBlocks"), _sum(record, "primaryFreeNumBlocks")
+        if self._pool.counts_host(most):
+            text = "iterations whose used and free KV blocks include those in host memory: this version counts both"
+            self._quality.add("assumed", text)
+        return whole(cache, "usedNumBlocks"), whole(cache, "freeNumBlocks")
 
-    def _size(self, time_ns: int, cache: Json) -> None:
-        blocks, tokens = whole(cache, "maxNumBlocks", _FAR), filled(cache, "tokensPerBlock")
+    def _size(self, time_ns: int, cache: Json, record: Json) -> None:
+        blocks, tokens = whole(cache, "maxNumBlocks", FAR), filled(cache, "tokensPerBlock")
+        primary, secondary = _sum(record, "primaryMaxNumBlocks"), _sum(record, "secondaryMaxNumBlocks")
+        if primary > 0 and secondary >= 0:
+            self._pool.places(time_ns, primary, secondary)
         if blocks > 0 and tokens > 0:
             self._pool.whole(time_ns, blocks, tokens)
 
@@ -163,12 +168,12 @@ class Iterations:
 def _cache(record: Json) -> Json:
     cache = section(record, "kvCacheStats")
     # All zeros is a section that nobody filled.
-    return cache if whole(cache, "maxNumBlocks", _FAR) > 0 else {}
+    return cache if whole(cache, "maxNumBlocks", FAR) > 0 else {}
 
 
 def _sum(record: Json, key: str) -> int:
     """Over the window sizes of a later schema; UNKNOWN where it does not tell."""
-    found = [whole(each, key) for each in section(record, "kvCacheIterationStats").values() if isinstance(each, dict)]
+    found = [whole(each, key) for each in section(record, WINDOWS).values() if isinstance(each, dict)]
     return sum(found) if found and min(found) >= 0 and sum(found) < 2**31 else UNKNOWN
 
 

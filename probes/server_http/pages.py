@@ -15,9 +15,8 @@ from inspector.trace.schema import PAGE_EVENTS
 from probes.server_http.client import Answer
 from probes.server_http.feed import Feed
 from probes.server_http.pool import Pool
-from probes.server_http.reading import Json, key64, section, whole
+from probes.server_http.reading import FAR, Json, key64, section, whole
 
-_FAR = 2**62
 _JUMP = 2**32
 """No server makes so many events between two answers: it counts from somewhere else."""
 _CACHED, _EVICTED, _OFFLOADED, _RESTORED = map(PAGE_EVENTS.index, ("cached", "evicted", "offloaded", "restored"))
@@ -42,17 +41,32 @@ class Numbers:
         heapq.heappush(self._free, number)
 
 
+def kept(event: Any) -> Any:
+    """An event without the tokens of its blocks, which are most of it."""
+    blocks = section(event, "data").get("blocks")
+    for block in blocks if isinstance(blocks, list) else ():
+        if isinstance(block, dict):
+            block.pop("tokens", None)
+            block.pop("mm_keys", None)
+    return event
+
+
 class Pages:
-    """Takes the events of each answer. `lost` counts gaps in their numbers."""
+    """Takes the events of one rank. `lost` counts gaps in their numbers.
+
+    With several attention windows, or groups of layers, each block is told once for each: of windows the widest has all
+    blocks, of groups the first that tells is followed.
+    """
 
     def __init__(self, feed: Feed, quality: Quality, pool: Pool) -> None:
         self._feed, self._quality, self._pool = feed, quality, pool
         self._last: int | None = None
         self._window: int | None = None
+        self._group: int | None = None
         self._places: dict[int, tuple[int, int]] = {}
         self._numbers = (Numbers(), Numbers())
         self._sequence = 0
-        self.records = self.lost = 0
+        self.records = self.lost = self.restarts = 0
         self._take: dict[str, Callable[[int, Json], None]] = {
             "created": self._created,
             "stored": self._stored,
@@ -60,27 +74,32 @@ class Pages:
             "updated": self._updated,
         }
 
-    def take(self, answer: Answer, events: Sequence[Any]) -> None:
+    def take(self, answer: Answer, events: Sequence[Json]) -> None:
         """Rows of one answer, all at the time of its arrival: events have none of their own."""
         for event in events:
-            data = section(event, "data") if isinstance(event, dict) else {}
+            data = section(event, "data")
             does = self._take.get(str(data.get("type")))
-            if not isinstance(event, dict) or does is None:
+            self._number(answer.received_ns, whole(event, "event_id", FAR))
+            if does is None:
                 self._quality.add("invalid", "page events of a kind that is not known")
                 continue
-            if whole(event, "attention_dp_rank") > 0:
-                self._quality.add("ignored", "page events of ranks other than 0")
-                continue
-            self._number(answer.received_ns, whole(event, "event_id", _FAR))
             self.records += 1
-            window = whole(event, "window_size", _FAR)
-            if self._window is None or window > self._window:
-                # With several windows each block is told once for each: the widest has all of them.
-                self._window = window
-            if window < self._window:
-                self._quality.add("ignored", "page events of narrower attention windows")
-                continue
-            does(answer.received_ns, data)
+            if self._is_followed(answer.received_ns, event):
+                does(answer.received_ns, data)
+
+    def _is_followed(self, time_ns: int, event: Json) -> bool:
+        window, group = whole(event, "window_size", FAR), whole(event, "layer_group_id", FAR)
+        if self._window is None or window > self._window:
+            # What was told for narrower ones is told again for this one.
+            self._clear(time_ns)
+            self._window, self._group = window, group
+        if window < self._window:
+            self._quality.add("ignored", "page events of narrower attention windows")
+            return False
+        if group != self._group:
+            self._quality.add("ignored", "page events of further groups of layers")
+            return False
+        return True
 
     def _number(self, time_ns: int, event: int) -> None:
         if event < 0:
@@ -95,7 +114,12 @@ class Pages:
 
     def _forget(self, time_ns: int) -> None:
         """A server that counts anew was restarted: what was cached has gone."""
+        self.restarts += 1
         self._quality.add("profiler", "the server began to count its page events anew: it was restarted")
+        self._window = None
+        self._clear(time_ns)
+
+    def _clear(self, time_ns: int) -> None:
         for digest, (tier, number) in self._places.items():
             self._row(time_ns, number, _EVICTED, tier, digest)
         self._places.clear()
@@ -103,8 +127,8 @@ class Pages:
 
     def _created(self, time_ns: int, data: Json) -> None:
         levels = data.get("num_blocks_per_cache_level")
-        if isinstance(levels, list) and levels and all(type(level) is int and 0 <= level < _FAR for level in levels):
-            self._pool.places(time_ns, levels[0], min(sum(levels[1:]), _FAR))
+        if isinstance(levels, list) and levels and all(type(level) is int and 0 <= level < FAR for level in levels):
+            self._pool.places(time_ns, levels[0], min(sum(levels[1:]), FAR))
 
     def _stored(self, time_ns: int, data: Json) -> None:
         parent = key64(data.get("parent_hash"))
@@ -114,7 +138,7 @@ class Pages:
             if not digest:
                 self._quality.add("invalid", "stored blocks without a hash")
                 continue
-            tier = min(max(whole(block, "cache_level"), 0), 1)
+            tier = self._tier(block, "cache_level")
             if digest in self._places:
                 self._quality.add("duplicate", "blocks that were stored twice")
             else:
@@ -146,7 +170,7 @@ class Pages:
             self._quality.add("unlinked", "blocks that moved and had not been seen stored")
             return
         tier, number = place
-        to = min(max(whole(level, "new_value"), 0), 1)
+        to = self._tier(level, "new_value")
         if to == tier:
             return
         other = self._numbers[to].take()
@@ -156,6 +180,15 @@ class Pages:
         else:
             self._row(time_ns, other, _RESTORED, 0, digest, other=number)
         self._numbers[tier].give_back(number)
+
+    def _tier(self, record: Json, key: str) -> int:
+        """0 on the device, 1 elsewhere."""
+        level = whole(record, key)
+        if level < 0:
+            self._quality.add("assumed", "blocks whose place is not told: they are taken to be on the device")
+        elif level > 1:
+            self._quality.add("assumed", "blocks on disk: they are shown as if in host memory")
+        return min(max(level, 0), 1)
 
     def _row(
         self, time_ns: int, block: int, kind: int, tier: int, digest: int, parent: int = 0, other: int = -1

@@ -5,10 +5,16 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from probes.server_http.client import Address, Answer, Client, NoAnswerError
-from probes.server_http.reading import items
+from probes.server_http import figures, pages
+from probes.server_http.access import Access
+from probes.server_http.address import Address
+from probes.server_http.client import Answer, Client, NoAnswerError
+from probes.server_http.reading import is_array, items
+from probes.server_http.words import shown
 
 SHORTEST_S, LONGEST_S = 0.1, 1.0
 _AT_ONCE = 50
@@ -18,6 +24,40 @@ _NEARLY_FULL = 900
 _ABSENT = (404, 405, 501)
 _ABSENT_S = 30.0
 _MOST_RETRY_S = 5.0
+MOST_HELD = 128 << 20
+
+
+def _all(item: Any) -> Any:
+    return item
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A path of a server: whether reading takes its records away, what is kept of an item, and how often it is asked
+    where that does not depend on how much comes (s).
+    """
+
+    method: str
+    path: str
+    drains: bool = False
+    keep: Callable[[Any], Any] = _all
+    every_s: float | None = None
+
+
+METRICS, PERF, EVENTS, PROMETHEUS, CLOCK = (
+    "/metrics",
+    "/perf_metrics",
+    "/kv_cache_events",
+    "/prometheus/metrics",
+    "/steady_clock_offset",
+)
+ENDPOINTS = (
+    Endpoint("GET", METRICS, drains=True, keep=figures.kept),
+    Endpoint("GET", PERF, drains=True),
+    Endpoint("POST", EVENTS, drains=True, keep=pages.kept),
+    Endpoint("GET", PROMETHEUS, every_s=1.0),
+    Endpoint("GET", CLOCK, every_s=10.0),
+)
 
 
 @dataclass(frozen=True)
@@ -34,19 +74,39 @@ class Told:
     whole: bool
 
 
+class Held:
+    """How many bytes of answers were taken from the server and are not worked in yet; of any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bytes = 0
+
+    def has_room(self) -> bool:
+        """Whether more may be taken."""
+        return self._bytes < MOST_HELD
+
+    def add(self, count: int) -> None:
+        """More was taken, or less than nothing: worked in."""
+        with self._lock:
+            self._bytes += count
+
+
 class Poller(threading.Thread):
     """Puts what the server tells into `into`. `state` is off, running or failed, `message` says why."""
 
-    def __init__(self, address: Address, method: str, path: str, into: queue.SimpleQueue[Told]) -> None:
-        super().__init__(name=path, daemon=True)
-        self.path = path
+    def __init__(
+        self, address: Address, access: Access, endpoint: Endpoint, into: queue.SimpleQueue[Told], held: Held
+    ) -> None:
+        super().__init__(name=endpoint.path, daemon=True)
+        self.path = endpoint.path
         self.state, self.message = "off", ""
         self.asked = 0
-        self._method = method
-        self._client = Client(address)
-        self._into = into
+        self._endpoint = endpoint
+        self._client = Client(address, access)
+        self._into, self._held = into, held
         self._ended = threading.Event()
-        self._wait = SHORTEST_S
+        self._was_there = False
+        self._wait = 0.0
         self._last = time.monotonic()
 
     def run(self) -> None:
@@ -65,27 +125,36 @@ class Poller(threading.Thread):
         self._client.abort()
 
     def _once(self) -> None:
+        # While so much waits to be written, the server is the better place for what comes.
+        if not self._held.has_room():
+            self._wait = SHORTEST_S
+            return
         try:
-            answer = self._client.ask(self._method, self.path)
+            answer = self._client.ask(self._endpoint.method, self.path)
         except NoAnswerError as error:
             if not self._ended.is_set():
                 self._fail(str(error))
             return
         finally:
             self.asked += 1
-        if answer.status in _ABSENT:
+        # One that was there is only away, as behind a proxy while the server starts again.
+        if answer.status in _ABSENT and not self._was_there:
             self.state, self.message, self._wait = "off", "this server does not have it", _ABSENT_S
             return
         if answer.status != 200:
-            self._fail(f"it answers with status {answer.status}")
+            self._fail(_why(answer))
             return
-        self.state, self.message = "running", ""
-        is_array = answer.body.lstrip()[:1] == b"["
-        found, complete = items(answer.body) if is_array else ([], not answer.cut)
-        self._into.put(Told(self.path, answer, found, is_array, complete and not answer.cut))
-        self._pace(len(found))
+        self.state, self.message, self._was_there = "running", "", True
+        array = is_array(answer.body)
+        found, complete = items(answer.body, self._endpoint.keep) if array else ([], not answer.cut)
+        self._held.add(len(answer.body))
+        self._into.put(Told(self.path, answer, found, array, complete and not answer.cut))
+        self._pace(len(found), array)
 
-    def _pace(self, count: int) -> None:
+    def _pace(self, count: int, array: bool) -> None:
+        if self._endpoint.every_s is not None or not array:
+            self._wait = (self._endpoint.every_s or 1.0) * LONGEST_S
+            return
         now = time.monotonic()
         passed, self._last = max(now - self._last, 1e-3), now
         if count >= _NEARLY_FULL:
@@ -101,3 +170,14 @@ class Poller(threading.Thread):
             self._wait = SHORTEST_S
         self.state, self.message = "failed", why
         self._wait = min(max(self._wait, SHORTEST_S) * 2, _MOST_RETRY_S)
+
+
+def _why(answer: Answer) -> str:
+    if 300 <= answer.status < 400:
+        where = f" to {shown(answer.location, 200)}" if answer.location else ""
+        return f"it sends us elsewhere{where}, which is not followed: attach to that address"
+    if answer.status == 401:
+        return "it wants a token (status 401): put it into INFLIGHT_TOKEN, or name its file with --token-file"
+    if answer.status == 403:
+        return "it does not let us (status 403)"
+    return f"it answers with status {answer.status}"

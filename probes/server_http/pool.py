@@ -25,6 +25,10 @@ class Pool:
         self._whole = blocks, tokens_per_block
         self._tell(time_ns)
 
+    def counts_host(self, blocks: int) -> bool:
+        """Whether so many are those on the device and those in host memory together."""
+        return self._places is not None and self._places[1] > 0 and blocks == sum(self._places)
+
     def _tell(self, time_ns: int) -> None:
         if self._whole is None:
             return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from inspector.trace.quality import Quality
@@ -11,30 +12,55 @@ from inspector.trace.schema import NEVER
 from probes.server_http.client import Answer
 from probes.server_http.clocks import SteadyClock
 from probes.server_http.feed import Feed
-from probes.server_http.reading import UNKNOWN, Json, number, section, whole
+from probes.server_http.reading import FAR, UNKNOWN, Json, number, section, whole
 
 _MOST_S = 1e9
-_FAR = 2**62
+_MOST_DIGITS = 18
+# Between two readings of one time on a clock that was compared again.
+_SAME_NS = 1_000_000_000
+_MOST_KNOWN = 1 << 17
 
 
 class Requests:
-    """Takes the finished requests of each answer."""
+    """Takes the finished requests of each answer.
 
-    def __init__(self, feed: Feed, quality: Quality, is_here: bool) -> None:
-        self._feed, self._quality = feed, quality
+    A number that comes again with another arrival is of a server that was started again, and counts anew: `feed` makes
+    the feed of its n-th start. Behind a server that splits context and generation over workers, an item holds what both
+    tell of the request.
+    """
+
+    def __init__(self, feed: Callable[[int], Feed], quality: Quality, is_here: bool) -> None:
+        self._feeds, self._quality = feed, quality
+        self._feed = feed(0)
+        self._starts = 0
+        self._arrivals: dict[int, int] = {}
         self._clock = SteadyClock(quality, is_here)
         self.records = 0
+
+    def compare(self, answer: Answer) -> None:
+        """Take what /steady_clock_offset says of the server's clock."""
+        try:
+            told = json.loads(answer.body)
+        except (ValueError, RecursionError):
+            told = None
+        receive, transmit = (number(section(told), key) for key in ("receive_ts", "transmit_ts"))
+        if 0 < receive < _MOST_S and 0 < transmit < _MOST_S:
+            self._clock.compare(answer.asked_ns, answer.received_ns, receive, transmit)
 
     def take(self, answer: Answer, items: Sequence[Any]) -> None:
         """Rows of one answer."""
         found: list[tuple[int, Json]] = []
         for item in items:
-            metrics = section(item, "perf_metrics") if isinstance(item, dict) else {}
-            request = _id(item) if isinstance(item, dict) else UNKNOWN
-            timing = section(metrics, "timing_metrics")
+            context, own = section(item, "ctx_perf_metrics"), section(item, "gen_perf_metrics") or section(item)
+            request = _id(own)
+            timing = section(own, "perf_metrics", "timing_metrics")
             if request < 0 or not timing:
                 self._quality.add("invalid", "finished requests without an id, or without times")
                 continue
+            if context:
+                # It came to the context worker first; both clocks are one, which the servers see to.
+                came = section(context, "perf_metrics", "timing_metrics")
+                timing = {**timing, **{key: came[key] for key in _KEYS[:3] if _time(came, key) > 0}}
             found.append((request, timing))
         newest = max((time for _, timing in found for key in _KEYS if (time := _time(timing, key)) > 0), default=0.0)
         if newest:
@@ -52,6 +78,15 @@ class Requests:
         scheduled, first, last = (self._moment(timing, key) for key in _KEYS[1:])
         if any(time != NEVER and time < arrival for time in (scheduled, first, last)):
             self._quality.add("reversed", "finished requests with a time before their arrival")
+        known = self._arrivals.get(request)
+        if known is not None and abs(known - arrival) > _SAME_NS:
+            self._starts += 1
+            self._arrivals.clear()
+            self._feed = self._feeds(self._starts)
+            self._quality.add("profiler", "the server began to number its requests anew: it was restarted")
+        if len(self._arrivals) >= _MOST_KNOWN:
+            del self._arrivals[next(iter(self._arrivals))]
+        self._arrivals[request] = arrival
         self.records += 1
         # What is listed here has finished; when, only its last token tells.
         row = (request, arrival, first, last, UNKNOWN, UNKNOWN, scheduled, last, UNKNOWN, UNKNOWN, -1)
@@ -73,6 +108,6 @@ def _time(timing: Json, key: str) -> float:
 
 def _id(item: Json) -> int:
     given = item.get("request_id")
-    if isinstance(given, str) and given.isdigit() and len(given) < 19:
+    if isinstance(given, str) and given.isascii() and given.isdigit() and len(given) <= _MOST_DIGITS:
         return int(given)
-    return whole(item, "request_id", _FAR)
+    return whole(item, "request_id", FAR)

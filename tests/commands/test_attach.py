@@ -60,7 +60,7 @@ def test_a_process_is_found_by_the_port_that_it_listens_at(tmp_path: Path) -> No
     out = tmp_path / "server.inflight"
     with stand_in() as server:
         server.say("GET /metrics", [pytorch(n) for n in range(5)])
-        assert server.port in processes.ports_of(os.getpid())
+        assert ("127.0.0.1", server.port) in processes.listeners_of(os.getpid())
         assert processes.pid_at(server.port) == os.getpid()
         run = start(str(os.getpid()), "--headless", "--seconds", "1", "--out", str(out))
         _, warned = run.communicate(timeout=60)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +12,9 @@ import inspector
 from inspector.trace.trace import Trace
 from probes.server_http import attach as attaching
 from probes.server_http import poller
-from probes.server_http.client import address
+from probes.server_http.access import Access
+from probes.server_http.address import address
+from probes.server_http.run import Run
 from tests.probes.stand_in_server import StandIn
 
 
@@ -23,32 +25,40 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attaching, "_FLUSH_S", 0.05)
 
 
-def record(server: StandIn, folder: Path, until: Callable[[], bool], at_most: float = 20.0) -> Trace:
+class Watched(Run):
+    """Ends two looks after `until` holds."""
+
+    def __init__(self, until: Callable[[], bool], *args: Any) -> None:
+        super().__init__(*args)
+        self.until, self.left = until, 3
+
+    @property
+    def is_done(self) -> bool:
+        return self.left <= 0
+
+    def look(self) -> None:
+        super().look()
+        if self.until():
+            self.left -= 1
+
+    @property
+    def is_over(self) -> bool:
+        return self.is_done or super().is_over
+
+
+def record(
+    server: StandIn, folder: Path, until: Callable[[], bool], access: Access | None = None, *settings: object
+) -> Trace:
     """Attach until `until` holds, for two more looks, and open what was recorded."""
-    done = threading.Event()
-    run = attaching._Run
-    look = run.look
+    runs: list[Watched] = []
 
-    class Watched(run):  # type: ignore[valid-type, misc]
-        left = 3
+    def make(*args: Any) -> Run:
+        runs.append(Watched(until, *args))
+        return runs[0]
 
-        def look(self) -> None:
-            look(self)
-            if until():
-                self.left -= 1
-            if self.left <= 0:
-                done.set()
-
-        @property
-        def is_over(self) -> bool:
-            return done.is_set() or run.is_over.fget(self)  # type: ignore[attr-defined, no-any-return]
-
-    attaching._Run = Watched  # type: ignore[misc]
-    try:
-        outcome = attaching.attach(address(server.url), folder, at_most)
-    finally:
-        attaching._Run = run  # type: ignore[misc]
-    assert done.is_set(), "what was waited for did not come"
+    plan = attaching.Plan(address(server.url), folder, access or Access(), 20.0, settings=settings)
+    outcome = attaching.attach(plan, make)
+    assert runs[0].is_done, "what was waited for did not come"
     assert outcome.failure is None
     return inspector.open(folder)
 

@@ -169,6 +169,7 @@ def later(iteration: int) -> dict[str, Any]:
         "iterMissedBlocks": 1,
         "primaryEvictableNumBlocks": 20,
         "secondaryUsedNumBlocks": 5,
+        "iterOffloadBytes": 4096,
     }
     return {
         **pytorch(iteration),
@@ -177,5 +178,9 @@ def later(iteration: int) -> dict[str, Any]:
         "schedulerMode": "overlap",
         "kvCacheIterationStats": {"4096": window, "512": window},
         "specDecodingStats": {"numDraftTokens": 12, "numAcceptedTokens": 7, "acceptanceLength": 3.3},
+        "requestStats": [
+            {"id": 1, "stage": "GENERATION_IN_PROGRESS", "scheduled": True, "disServingStats": None},
+            {"id": 2, "stage": "QUEUED", "scheduled": False},
+        ],
         "somethingNew": [{"a": 1}],
     }

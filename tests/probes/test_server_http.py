@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from inspector.trace.schema import NEVER, PAGE_EVENTS
+from inspector.trace.trace import Trace
 from tests.probes.attached import asked, hurry, record
 from tests.probes.stand_in_server import later, pytorch, stamp, stand_in, tensorrt
 
@@ -44,7 +45,13 @@ def test_iterations_of_the_pytorch_backend(out: Path) -> None:
     assert rows["max_batch_size"].tolist() == [-1] * 3
     assert trace["pools"]["blocks"].tolist() == [100]
     assert trace["pools"]["tokens_per_block"].tolist() == [32]
-    assert {trace.names[name] for name in trace["series"]["name"]} == {"GPU memory in use"}
+    told = series(trace)
+    assert told["GPU memory in use", "bytes"] == [70e9] * 3
+    assert told["scheduled requests", "requests"] == [4] * 3
+    assert told["KV blocks newly allocated", "blocks"] == [0, 0]
+    assert told["KV cache hit rate since the start", "%"] == pytest.approx([70] * 3)
+    # What nobody filled is not told as 0.
+    assert not [name for name, _ in told if "pinned" in name or "host memory" in name or "decoded tokens" in name]
     assert trace.info.details["version"] == '{"version":"1.2.1"}'
     assert "kernels" in trace.info.missing
     assert "page_events" in trace.info.missing
@@ -56,19 +63,39 @@ def test_other_generations(out: Path) -> None:
         server.say("GET /metrics", [tensorrt(1), later(2), {"iter": 3}, {**later(4), "attentionDpRank": 3}])
         trace = record(server, out, asked(server, "GET /metrics", 3))
     rows = trace["iterations"]
-    assert rows["iteration"].tolist() == [1, 2, 3]
-    assert rows["max_batch_size"].tolist() == [32, -1, -1]
-    assert rows["max_num_tokens"].tolist() == [8192, -1, -1]
-    assert rows["reused_blocks"].tolist() == [-1, 8, -1]
-    assert rows["cached_blocks"].tolist() == [-1, 40, -1]
-    assert rows["host_blocks"].tolist() == [-1, 10, -1]
-    assert rows["drafted"].tolist() == [-1, 12, -1]
-    assert rows["accepted"].tolist() == [-1, 7, -1]
+    mine = rows["process"] == rows["process"][0]
+    # The second says that its loop overlaps: it was closed one step later than it began.
+    assert rows["iteration"][mine].tolist() == [1, 1, 3]
+    assert rows["max_batch_size"][mine].tolist() == [32, -1, -1]
+    assert rows["max_num_tokens"][mine].tolist() == [8192, -1, -1]
+    assert rows["reused_blocks"][mine].tolist() == [-1, 8, -1]
+    assert rows["cached_blocks"][mine].tolist() == [-1, 40, -1]
+    assert rows["host_blocks"][mine].tolist() == [-1, 10, -1]
+    assert rows["drafted"][mine].tolist() == [-1, 12, -1]
+    assert rows["accepted"][mine].tolist() == [-1, 7, -1]
     # With speculation nobody tells how many tokens were computed.
-    assert rows["tokens"].tolist() == [131, -1, -1]
-    assert rows["used_blocks"].tolist() == [40, 40, -1]
+    assert rows["tokens"][mine].tolist() == [131, -1, -1]
+    assert rows["used_blocks"][mine].tolist() == [40, 40, -1]
     assert trace.quality.count("unstamped") == 1
-    assert trace.quality.count("ignored") == 1
+    # The one of another rank is of another process, and its drafts are those of rank 0 once more.
+    other = rows["process"][~mine].tolist()
+    assert "rank 3" in trace.process_name(other[0])
+    assert rows["drafted"][~mine].tolist() == [-1]
+    told = series(trace)
+    assert told["host time of the loop", "ms"] == [3.2, 3.2]
+    assert told["requests in the generation phase", "requests"] == [1, 1]
+    assert told["KV offloaded to the host", "bytes"] == [8192.0, 8192.0]
+    assert told["engine host memory", "bytes"] == [1e6]
+
+
+def series(trace: Trace) -> dict[tuple[str, str], list[float]]:
+    """Values of each counter by its name and unit, in their order."""
+    rows, counters = trace["series"], trace["counters"]
+    found: dict[tuple[str, str], list[float]] = {}
+    for row, (name, unit) in enumerate(zip(rows["name"].tolist(), rows["unit"].tolist(), strict=True)):
+        key = trace.names[name], trace.names[unit] if unit >= 0 else ""
+        found.setdefault(key, []).extend(counters["value"][counters["series"] == row].tolist())
+    return found
 
 
 def test_gaps_in_the_numbers_are_losses(out: Path) -> None:
@@ -198,15 +225,20 @@ def test_page_events(out: Path) -> None:
         moved(4, 11, None),
     ]
     second = [moved(5, 33, 0), removed(6, 11, 99), stored(7, None, 44), {"event_id": 8, "data": {"type": "new"}}]
-    narrow = [{**stored(9, None, 55), "window_size": 128}, {**stored(10, None, 66), "attention_dp_rank": 2}]
+    narrow = [{**stored(9, None, 55), "window_size": 128}, {**stored(10, None, 66), "layer_group_id": 1}]
+    other = [{**stored(3, None, 11), "attention_dp_rank": 2}]
     with stand_in() as server:
         server.say("GET /metrics", [pytorch(1)])
-        server.say("POST /kv_cache_events", first, second + narrow)
+        server.say("POST /kv_cache_events", first, second + narrow + other)
         trace = record(server, out, asked(server, "POST /kv_cache_events", 4))
     pools = trace["pools"]
     # 100 in all, until it is told which of them are where.
     assert (pools["blocks"][-1], pools["host_blocks"][-1], pools["tokens_per_block"][-1]) == (8, 4, 32)
-    rows = trace["page_events"]
+    # No request says whose they are, but the stream that they came in: another rank's stand beside.
+    assert [trace.names[name].split(" of ")[0] for name in trace["processes"]["name"]][-1] == "rank 2"
+    events = trace["page_events"]
+    rows = {name: events[name][:-1] for name in ("kind", "block", "other", "hash", "parent", "sequence")}
+    assert trace["page_events"]["hash"][-1] == 11
     kinds = [PAGE_EVENTS[kind] for kind in rows["kind"]]
     assert kinds == ["cached", "cached", "cached", "offloaded", "restored", "evicted", "cached"]
     # Numbers are the least that are free: 33 leaves 2 for host page 0 and comes back to 2; 44 takes what 11 left.
@@ -218,7 +250,7 @@ def test_page_events(out: Path) -> None:
     assert trace.quality.count("unlinked") == 1
     assert trace.quality.count("invalid") == 1
     assert trace.quality.count("ignored") == 2
-    # A gap from the two that were left out by their rank is none.
+    assert trace.quality.count("profiler-loss") == 0
     assert trace.quality.count("assumed") >= 1
 
 
@@ -232,22 +264,3 @@ def test_a_restart_is_told_and_forgets_what_was_cached(out: Path) -> None:
     assert [PAGE_EVENTS[kind] for kind in trace["page_events"]["kind"]] == ["cached", "evicted", "cached"]
     assert trace.quality.count("profiler") == 2
     assert trace.quality.count("profiler-loss") == 0
-
-
-def test_prometheus_gauges(out: Path) -> None:
-    text = (
-        b"# HELP trtllm_kv_cache_utilization share\n# TYPE trtllm_kv_cache_utilization gauge\n"
-        b'trtllm_kv_cache_utilization{model_name="undefined",engine_type="undefined",pid="12"} 0.25\n'
-        b"# TYPE request_success_total counter\nrequest_success_total 12\n"
-        b'# TYPE held_bytes gauge\nheld_bytes{kind="a\\"}b"} 1e9 1700000000\nheld_bytes NaN\nnonsense\n'
-    )
-    with stand_in() as server:
-        server.say("GET /metrics")
-        server.say("GET /prometheus/metrics", text, then=text)
-        trace = record(server, out, asked(server, "GET /prometheus/metrics", 3))
-    series, counters = trace["series"], trace["counters"]
-    names = [trace.names[name] for name in series["name"]]
-    assert names == ["trtllm_kv_cache_utilization", 'held_bytes{kind="a\\"}b"}']
-    assert [trace.names[unit] if unit >= 0 else "" for unit in series["unit"]] == ["", "bytes"]
-    values = dict(zip(counters["series"].tolist(), counters["value"].tolist(), strict=True))
-    assert values == {0: 0.25, 1: 1e9}

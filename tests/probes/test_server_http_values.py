@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import copy
 import json
-import math
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,13 +17,18 @@ import inspector
 from inspector.errors import Usage
 from inspector.trace.quality import Quality
 from probes.recording import Recording
-from probes.server_http.client import Answer, address
+from probes.server_http import pages
+from probes.server_http.address import address
+from probes.server_http.client import Answer
 from probes.server_http.clocks import SteadyClock, WallClock, parse_stamp
+from probes.server_http.exposed import MOST_SERIES, Exposed
+from probes.server_http.exposition import read
 from probes.server_http.feed import Feed
-from probes.server_http.gauges import Gauges, parse
-from probes.server_http.iterations import Iterations
-from probes.server_http.pages import Numbers, Pages
+from probes.server_http.figures import kept
+from probes.server_http.loops import Loop
+from probes.server_http.pages import Numbers
 from probes.server_http.pool import Pool
+from probes.server_http.ranks import Ranks
 from probes.server_http.reading import items, key64, whole
 from probes.server_http.requests import Requests
 from tests.probes.stand_in_server import later, pytorch
@@ -56,25 +61,28 @@ def answer(body: bytes = b"") -> Answer:
 def test_whatever_is_said_becomes_a_recording_that_opens(answers: list[list[Any]]) -> None:
     with TemporaryDirectory() as folder:
         recording = Recording(Path(folder) / "a.inflight", [], {})
-        feed = Feed(recording.add_streams("server"), -1, "server")
-        pool = Pool(feed)
-        iterations, requests = Iterations(feed, recording.quality, pool), Requests(feed, recording.quality, True)
-        pages = Pages(feed, recording.quality, pool)
+        feeds: list[Feed] = []
+
+        def feed_of(number: int) -> Feed:
+            feeds.append(Feed(recording.add_streams(f"server-{len(feeds)}"), -1 - len(feeds), "server"))
+            return feeds[-1]
+
+        ranks = Ranks(feed_of, recording.quality, Loop(recording.quality))
+        requests = Requests(feed_of, recording.quality, True)
         for said in answers:
-            for taker in (iterations, requests, pages):
-                taker.take(answer(), said)
-            feed.flush()
+            for take in (ranks.take_iterations, ranks.take_pages, requests.take):
+                take(answer(), [kept(pages.kept(copy.deepcopy(one))) for one in said])
+            for feed in feeds:
+                feed.flush()
         recording.finish()
         recording.leave()
-        assert not feed.quality.notes
+        assert not any(feed.quality.notes for feed in feeds)
         trace = inspector.open(recording.path)
         told = sum(isinstance(one, dict) and whole(one, "iter", 2**62) >= 0 for said in answers for one in said)
-        other = sum(note.count for note in trace.quality.notes if "ranks other than 0" in note.text)
-        assert len(trace["iterations"]) + other >= told
-        assert len(trace["iterations"]) <= told
+        beyond = sum(note.count for note in trace.quality.notes if "ranks beyond" in note.text)
+        assert told - beyond <= len(trace["iterations"]) <= told
         assert (trace["iterations"]["end"] >= trace["iterations"]["start"]).all()
-        assert iterations.lost >= 0
-        assert pages.lost >= 0
+        assert all(rank.iterations.lost >= 0 and rank.pages.lost >= 0 for rank in ranks.all)
 
 
 @given(st.lists(VALUES, max_size=6), st.integers(0, 400))
@@ -162,18 +170,19 @@ def test_numbers_are_the_least_that_are_free(takes: list[bool]) -> None:
 
 @given(st.text(max_size=300))
 def test_prometheus_text_of_any_kind(text: str) -> None:
-    for name, value in parse("# TYPE a gauge\n" + text):
-        assert name
-        assert math.isfinite(value)
+    found = read("# TYPE a gauge\n" + text)
+    assert all(sample.name for sample in found.samples)
+    assert len(found.samples) + found.wrong <= text.count("\n") + 1
 
 
 def test_gauges_are_bounded() -> None:
     with TemporaryDirectory() as folder:
         recording = Recording(Path(folder) / "a.inflight", [], {})
-        gauges = Gauges(Feed(recording.add_streams("server"), -1, "server"), recording.quality)
-        text = "# TYPE g gauge\n" + "\n".join(f'g{{k="{number}"}} {number}' for number in range(100))
-        gauges.take(answer(text.encode()))
-        assert gauges.records == 64
+        feed = Feed(recording.add_streams("server"), -1, "server")
+        exposed = Exposed(feed, recording.quality, Pool(feed), Loop(recording.quality))
+        text = "# TYPE g gauge\n" + "\n".join(f'g{{k="{number}"}} {number}' for number in range(MOST_SERIES + 36))
+        exposed.take(answer(text.encode()))
+        assert exposed.records == MOST_SERIES
         assert recording.quality.count("ignored") == 36
         recording.finish()
         recording.leave()

@@ -1,0 +1,130 @@
+"""Which server is meant: that of an address, or that of a process, whose listening port is found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from inspector.errors import InspectorError, Missing, Unreadable, Usage
+from probes.server_http import processes
+from probes.server_http.access import Access
+from probes.server_http.address import Address, address, process_number
+from probes.server_http.client import Client, NoAnswerError
+from probes.workloads import command_lines, extra_options
+
+_BY_ADDRESS = "name its address instead (http://HOST:PORT), or start it with inflight record -- COMMAND"
+_PATIENCE_S = 3.0
+_IS_SERVER, _HAS_METRICS, _SPEAKS = 3, 2, 1
+_FILES = ("--extra_llm_api_options", "--config")
+_STAGES = ("--pp_size", "--pp")
+_BACKENDS = ("--backend",)
+_DEFAULTS = {"disable_overlap_scheduler": False, "pp_size": 1}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A server, its process (-1 not known), who else is connected to it, and its settings as far as its command line
+    and files tell them, the strongest first.
+    """
+
+    address: Address
+    pid: int = -1
+    others: Sequence[str] = ()
+    settings: Sequence[object] = ()
+
+
+def find(target: str, access: Access) -> Found:
+    """The server at an address or of a process. Raises Usage, Missing, Unreadable."""
+    pid = process_number(target)
+    if pid is not None:
+        return _with_process(_address_of(pid, access), pid)
+    found = address(target)
+    if not found.is_here or sys.platform != "linux":
+        return Found(found)
+    return _with_process(found, processes.pid_at(found.port) if found.port else -1)
+
+
+def _with_process(where: Address, pid: int) -> Found:
+    others = processes.clients_at(where.port) if where.port and (pid < 0 or processes.shares_network(pid)) else []
+    return Found(where, pid, others, settings_of(pid) if pid > 0 else ())
+
+
+def settings_of(pid: int) -> list[object]:
+    """What a process of trtllm-serve was told, by its options and the file that they name."""
+    words = processes.command(pid)
+    program = command_lines.program(words)
+    if program is None or program.name != "serve":
+        return []
+    words = words[program.at : program.end]
+    file, stages, backend = (command_lines.option(words, names) for names in (_FILES, _STAGES, _BACKENDS))
+    found: list[object] = []
+    if file is not None:
+        try:
+            found.append(extra_options.read((processes.folder(pid) or Path()) / file[1]))
+        except InspectorError:
+            return []  # What the options say may be overruled there.
+    if stages is not None:
+        found.append({"pp_size": stages[1]})
+    if backend is None or backend[1] == "pytorch":
+        found.append(_DEFAULTS)
+    return found
+
+
+def _address_of(pid: int, access: Access) -> Address:
+    what = f"cannot attach to process {pid}"
+    if sys.platform != "linux":
+        raise Missing(f"process {pid} cannot be looked into", "that needs Linux", _BY_ADDRESS)
+    try:
+        listeners = processes.listeners_of(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        raise Usage(f"there is no process {pid}", "", "name another one, or the address of its server") from None
+    except PermissionError:
+        raise Missing(f"process {pid} cannot be looked into", "it is another user's", _BY_ADDRESS) from None
+    if not listeners:
+        why = "it listens at no port, and nothing can be put into a process that runs and was not prepared for it"
+        raise Unreadable(what, why, "start it with inflight record -- COMMAND, or name the address of its server")
+    ports = ", ".join(str(listener.port) for listener in listeners)
+    if not processes.shares_network(pid):
+        why = f"it listens at port {ports} of a network of its own, as in a container"
+        raise Unreadable(what, why, "name the address by which it is reached from here, http://HOST:PORT")
+    # To its other ports the token is not told.
+    asking = replace(access, token="")
+    whys: dict[str, None] = {}
+    answering: list[tuple[int, Address]] = []
+    for listener in listeners:
+        rank, where = _kind(listener, asking, whys)
+        if rank == _IS_SERVER:
+            return where
+        if rank:
+            answering.append((rank, where))
+    best = max(answering, key=lambda each: each[0], default=None)
+    # One that only speaks HTTP is taken when it is the only one: asked for more, it will say what it has.
+    if best is None or (best[0] == _SPEAKS and len(answering) > 1):
+        why = f"it listens at port {ports}, and none of them answers as a server that can be asked"
+        why = f"{why} ({'; '.join(whys)})" if whys else why
+        raise Unreadable(what, why, _BY_ADDRESS)
+    return best[1]
+
+
+def _kind(listener: processes.Listener, access: Access, whys: dict[str, None]) -> tuple[int, Address]:
+    """How much of a server answers there, without taking any of its records; 0 for none that speaks HTTP."""
+    where = Address("http", listener.host, listener.port, "")
+    for scheme in ("http", "https"):
+        where = replace(where, scheme=scheme)
+        client: Any = Client(where, access)
+        try:
+            if client.ask("GET", "/version", _PATIENCE_S).status in (200, 401, 403):
+                return _IS_SERVER, where
+            # Asked for its head only: to read it may take records away.
+            status = client.ask("HEAD", "/metrics", _PATIENCE_S).status
+        except NoAnswerError as error:
+            if "certificate" in str(error):
+                whys[f"port {listener.port}: {error}"] = None
+            continue
+        finally:
+            client.close()
+        return _HAS_METRICS if status in (200, 401, 403, 405) else _SPEAKS, where
+    return 0, where
