@@ -73,7 +73,7 @@ class Drain:
 
     def __init__(self, path: Path) -> None:
         self.ring = Ring(path, writable=True)
-        self.rows = RingRows(self.ring.pid)
+        self.rows = RingRows(self.ring.pid, self.ring.rank)
         self.streams = Streams(path.parent, path.name[: -len(path.suffix)])
         # Why its probe failed, as it said; the texts among which its words are, by name id.
         self._failures: dict[str, None] = {}

@@ -43,6 +43,7 @@ class _About(msgspec.Struct):
     pid: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
     role: str
     layouts: dict[str, list[tuple[str, str]]]
+    rank: Annotated[int, msgspec.Meta(ge=-1, lt=1 << 31)] = -1
 
 
 class Counts(NamedTuple):
@@ -71,7 +72,7 @@ class Taken(NamedTuple):
 class Ring:
     """A ring file, open for reading; `writable` also for taking out of it. Raises Unreadable for what is no ring.
 
-    `pid` and `role` are those of the process that writes it.
+    `pid`, `rank` (-1: none) and `role` are those of the process that writes it.
     """
 
     def __init__(self, path: Path, writable: bool = False) -> None:
@@ -86,7 +87,7 @@ class Ring:
         except BaseException:
             os.close(self._file)
             raise
-        self.pid, self.role = about.pid, about.role
+        self.pid, self.rank, self.role = about.pid, about.rank, about.role
         self._dtypes = {table: np.dtype([(c, _CODES[code]) for c, code in cs]) for table, cs in about.layouts.items()}
         self._tables = list(self._dtypes)
 

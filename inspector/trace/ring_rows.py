@@ -39,11 +39,11 @@ _KEPT = 1 << 18
 class RingRows:
     """The tables of one producer, as they grow. `quality` counts what had to be dropped."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, rank: int = -1) -> None:
         self.quality = Quality()
         self.num_names = 0
         """Texts of the producer so far; the ids of its names are below."""
-        self._pid = pid
+        self._pid, self._rank = pid, rank
         self._rows: dict[str, dict[Any, int]] = {table: {} for table in _RESUMED}
         self._length = dict.fromkeys(OWN_TABLES, 0)
         self._new: dict[str, list[tuple[Any, ...]]] = {}
@@ -82,7 +82,7 @@ class RingRows:
         self._new = {table: [] for table in ("processes", "devices", "threads", "streams", "series")}
         if not self._length["processes"]:
             self._length["processes"] = 1
-            self._new["processes"].append((self._pid, 0 if self.num_names else -1, -1))
+            self._new["processes"].append((self._pid, 0 if self.num_names else -1, self._rank))
         for table in ("devices", "threads"):
             if table in taken.tables:
                 self._named(table, taken.tables[table])

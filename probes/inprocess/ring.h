@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -32,11 +33,23 @@ typedef struct {
 struct ring_frame { uint32_t size; uint16_t table, zero; uint32_t rows, used; uint64_t position; };
 _Static_assert(sizeof(struct ring_frame) == 24, "as ring.py packs it");
 
+/* As ring.py's rank(). */
+static inline long ring_rank(void) {
+    static const char *const names[][2] = {
+        {"OMPI_COMM_WORLD_RANK", ""}, {"PMIX_RANK", ""}, {"PMI_RANK", ""}, {"RANK", "WORLD_SIZE"}};
+    for (size_t at = 0; at < sizeof names / sizeof *names; at++) {
+        const char *text = getenv(names[at][0]);
+        size_t length = text ? strspn(text, "0123456789") : 0;
+        if (length && length < 7 && !text[length] && (!*names[at][1] || getenv(names[at][1]))) return atol(text);
+    }
+    return -1;
+}
+
 /* Make the file; `layouts` is the JSON object of tables. 0, or an errno. */
 static inline int ring_open(Ring *ring, const char *path, const char *role, const char *layouts, uint64_t capacity) {
     char json[RING_PAGE * 4];
-    int length = snprintf(json, sizeof json, "{\"format\":1,\"pid\":%ld,\"role\":\"%s\",\"clock\":\"monotonic\",\"layouts\":%s}",
-                          (long)getpid(), role, layouts);
+    int length = snprintf(json, sizeof json, "{\"format\":1,\"pid\":%ld,\"rank\":%ld,\"role\":\"%s\",\"clock\":\"monotonic\",\"layouts\":%s}",
+                          (long)getpid(), ring_rank(), role, layouts);
     if (length < 0 || length >= (int)sizeof json) return EINVAL;
     uint32_t start = (RING_JSON_AT + length + RING_PAGE - 1) / RING_PAGE * RING_PAGE;
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -7,7 +7,7 @@
           224   u64 single kernels of graphs until (CLOCK_MONOTONIC ns), off, iterations that ended, readings of a busy
                 GPU                                 written by the recorder, for the kernel tap
           256   u64 records lost by table
-          1024  JSON: format, pid, role, clock, layouts of the tables in the order of their numbers
+          1024  JSON: format, pid, rank, role, clock, layouts of the tables in the order of their numbers
     then the frames, round and round: position % capacity is where a frame begins
           u32 size with head and padding, a multiple of 8; u16 table, u16 0; u32 rows; u32 bytes of payload;
           u64 position; payload; padding
@@ -41,6 +41,8 @@ _JSON_AT = 1024
 _PAGE = 4096
 _FRAME = struct.Struct("<IHHIIQ")
 MOST_PAYLOAD = 1 << 19
+RANKS = (("OMPI_COMM_WORLD_RANK", ""), ("PMIX_RANK", ""), ("PMI_RANK", ""), ("RANK", "WORLD_SIZE"))
+"""Variables that hold the rank, and the one that must be there beside it: torchrun's has a name that anyone may use."""
 
 
 class Ring:
@@ -50,8 +52,8 @@ class Ring:
     """
 
     def __init__(self, path: str, role: str, layouts: Mapping[str, Layout], capacity: int = CAPACITY) -> None:
-        about = {"format": FORMAT, "pid": os.getpid(), "role": role, "clock": "monotonic", "layouts": layouts}
-        text = json.dumps(about).encode()
+        about = {"format": FORMAT, "pid": os.getpid(), "rank": rank(), "role": role, "clock": "monotonic"}
+        text = json.dumps({**about, "layouts": layouts}).encode()
         start = -(-(_JSON_AT + len(text)) // _PAGE) * _PAGE
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -123,6 +125,15 @@ class Ring:
         else:
             self._map[at : at + until_end] = frame[:until_end]
             self._map[self._start : self._start + len(frame) - until_end] = frame[until_end:]
+
+
+def rank() -> int:
+    """The number of this process among those that mpirun or torchrun started; -1 where neither did."""
+    for name, other in RANKS:
+        text = os.environ.get(name, "")
+        if text.isascii() and text.isdigit() and len(text) < 7 and (not other or other in os.environ):
+            return int(text)
+    return -1
 
 
 def _reserve(file: int, start: int, capacity: int) -> int:

@@ -16,6 +16,8 @@ import pytest
 from inspector.trace.ring import Ring
 from inspector.trace.ring_rows import RingRows
 from probes.inprocess import tap
+from probes.inprocess.ring import RANKS
+from probes.inprocess.ring import rank as guest_rank
 
 SOURCE = Path(__file__).with_name("cupti_stand_in.c")
 SKEW_NS = 5_000_000_000_000_000
@@ -207,6 +209,27 @@ def test_another_client_takes_the_callbacks_and_a_pause_gives_them_back(
     assert 3 in states
     assert "paused for torch.profiler" in ring["texts"]
     assert told["counts"]["records"] == told["emitted"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "rank"),
+    [({"PMI_RANK": "3"}, 3), ({"RANK": "1"}, -1), ({"RANK": "1", "WORLD_SIZE": "2"}, 1), ({"PMIX_RANK": "1x"}, -1)],
+)
+def test_both_kinds_of_rings_know_their_rank(
+    libraries: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    rank: int,
+) -> None:
+    for name in ("WORLD_SIZE", *(name for name, _ in RANKS)):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    run(libraries, tmp_path, [["start", {}], ["stop"]])
+    ring = Ring(next(tmp_path.glob("kernels-*.ring")))
+    assert (ring.rank, guest_rank()) == (rank, rank)
+    ring.close()
 
 
 def states(ring: dict[str, Any]) -> list[tuple[int, str]]:

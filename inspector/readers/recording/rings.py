@@ -38,7 +38,7 @@ def rest(folder: Path, producer: Producer, quality: Quality) -> tuple[list[str],
         return None
     finally:
         ring.close()
-    rows = RingRows(ring.pid)
+    rows = RingRows(ring.pid, ring.rank)
     held: dict[str, Columns] = {}
     for table in OWN_TABLES:
         path = folder / f"{producer.name}.{table}.arrows"
