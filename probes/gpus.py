@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import deque
@@ -13,6 +14,7 @@ from probes.samples import Samples
 # GPM compares samples that are a tenth of a second apart, or more.
 _EVERY_S = 0.1
 _MOST_WAITING = 4096
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
 class Gpus:
@@ -91,7 +93,7 @@ def visible(setting: str | None, numbers: list[int]) -> list[int] | None:
         return numbers
     seen: list[int] = []
     for word in filter(None, (part.strip() for part in setting.split(","))):
-        if not word.lstrip("-").isdigit():
+        if not _NUMBER.fullmatch(word):
             return None
         # CUDA stops at the first that is not there.
         if int(word) not in numbers or int(word) in seen:

@@ -29,12 +29,12 @@ MIN_CONFIDENCE = 0.8
 # annotations of its later profiler, and vLLM's.
 _STEPS = (
     re.compile(
-        r"\[Executor\] _forward_step(?: (?P<number>\d+))?: (?P<context>\d+) ctx reqs"
-        r"(?:, (?P<tokens>\d+) ctx tokens)?, (?P<generation>\d+) gen reqs"
+        r"\[Executor\] _forward_step(?: (?P<number>[0-9]{1,18}))?: (?P<context>[0-9]{1,9}) ctx reqs"
+        r"(?:, (?P<tokens>[0-9]{1,9}) ctx tokens)?, (?P<generation>[0-9]{1,9}) gen reqs"
     ),
-    re.compile(r"^step\[(?P<phase>EXTEND|DECODE|MIXED)\b(?: bs=(?P<size>\d+))?[^\]]*\]$"),
-    re.compile(r"^execute_(?:\d+_)?context_(?P<context>\d+)\([^)]*\)_generation_(?P<generation>\d+)\("),
-    re.compile(r"^ProfilerStep#(?P<number>\d+)$"),
+    re.compile(r"^step\[(?P<phase>EXTEND|DECODE|MIXED)\b(?: bs=(?P<size>[0-9]{1,9})(?![0-9]))?[^\]]*\]$"),
+    re.compile(r"^execute_(?:\d+_)?context_(?P<context>[0-9]{1,9})\([^)]*\)_generation_(?P<generation>[0-9]{1,9})\("),
+    re.compile(r"^ProfilerStep#(?P<number>[0-9]{1,18})$"),
 )
 _EXECUTOR = (0, 1, 2)
 

@@ -17,7 +17,7 @@ def driver(machine: Machine) -> Check:
     version = machine.driver
     if version:
         major = version.split(".")[0]
-        if major.isdigit() and int(major) < _FIRST_DRIVER:
+        if major.isdecimal() and len(major) < 10 and int(major) < _FIRST_DRIVER:
             why = f"version {version} is older than CUDA 12, which the kernel tap needs"
             return Check(
                 what, "partly", why, f"install driver {_FIRST_DRIVER} or later", "NVML, nsys, the engine's own"

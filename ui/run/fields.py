@@ -40,7 +40,7 @@ class Field(QObject):
         text = widget.text().strip()
         if option.kind == "mix":
             return parse_mix(text)
-        return int(text) if text.isdigit() else None
+        return int(text) if text.isdecimal() and len(text) < 19 else None
 
     def is_right(self) -> bool:
         """Whether the engine takes that."""

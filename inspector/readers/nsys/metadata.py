@@ -54,7 +54,7 @@ class Metadata:
     def shift_ns(self) -> int:
         """By how much the person who exported moved all times."""
         shift = self.export.get("EXPORT_PARAM_TIME_SHIFT", "")
-        return int(shift) if re.fullmatch(r"-?\d+", shift) else 0
+        return int(shift) if re.fullmatch(r"-?[0-9]{1,18}", shift) else 0
 
     @property
     def session_start(self) -> int | None:
@@ -105,7 +105,7 @@ def read_metadata(source: Source, strings: Mapping[int, str]) -> Metadata:
     for name, value in records(source, "META_DATA_CAPTURE", "name", "value"):
         if _ENVIRONMENT in str(name):
             variable, _, content = str(value).partition("=")
-            if variable in _RANK_VARIABLES and content.isdecimal():
+            if variable in _RANK_VARIABLES and content.isdecimal() and len(content) < 10:
                 variables.setdefault(variable, int(content))
             continue
         capture[str(name)] = (*capture.get(str(name), ()), str(value or ""))

@@ -71,9 +71,9 @@ def details(source: Source, metadata: Metadata) -> dict[str, str]:
     for name, value in records(source, "TARGET_INFO_SYSTEM_ENV", "name", "value"):
         if name in _SYSTEM and value:
             found[_SYSTEM[name]] = str(value)
-        elif name == "NvDriverVersion" and str(value).isdecimal() and int(value):
+        elif name == "NvDriverVersion" and str(value).isdecimal() and len(str(value)) < 10 and int(value):
             found["Driver"] = ".".join((str(value)[:3], str(value)[3:-2], str(value)[-2:]))
-        elif name == "CudaDriverVersion" and str(value).isdecimal() and int(value):
+        elif name == "CudaDriverVersion" and str(value).isdecimal() and len(str(value)) < 10 and int(value):
             found["CUDA of the driver"] = f"{int(value) // 1000}.{int(value) % 1000 // 10}"
     return found
 
