@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from probes.workloads.engine.arrivals import Arrivals, Prompts
@@ -131,6 +132,23 @@ def test_a_change_that_cannot_be_is_complained_of() -> None:
     assert "blocks 2" in complaints[0]
     assert loop.engine.settings.max_batch_size == 3
     assert loop.engine.settings.blocks == SETTINGS.blocks
+
+
+def test_a_pool_that_there_is_no_memory_for_is_complained_of() -> None:
+    loop, _, complaints = _loop(rate=0)
+    loop.change(Change({"blocks": 10**13, "max_batch_size": 2}))
+    loop.change(Change({"max_num_tokens": 9}, stop=True))
+    loop.run()
+    assert len(complaints) == 1
+    assert complaints[0].startswith("10000000000000 pages of the KV cache need ")
+    assert loop.engine.settings == replace(SETTINGS, max_num_tokens=9)
+
+
+def test_a_stop_that_comes_before_the_run_ends_it_though_nothing_ever_arrives() -> None:
+    loop, iterations, _ = _loop(rate=0)
+    loop.stop()
+    loop.run()
+    assert iterations == []
 
 
 def test_the_rate_changes() -> None:

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import select
 import signal
 import socket
@@ -174,6 +175,19 @@ def test_wrong_options_end_in_one_line(argv: list[str], says: str, capfd: pytest
     assert told.out == ""
     assert says in told.err
     assert told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("limit", [None, 6 << 30])
+def test_a_pool_larger_than_the_memory(limit: int | None) -> None:
+    # 120 GB; or 9.7 GB under a limit for each process.
+    pages = ["--blocks", "65536", "--host-blocks", "65536", "--tokens-per-block", "256" if limit is None else "24"]
+    with _engine(*_TINY, *pages) as process:
+        if limit is not None:
+            resource.prlimit(process.pid, resource.RLIMIT_AS, (limit, limit))
+        assert process.wait(PATIENCE) == 4
+        assert process.stderr is not None
+        said = process.stderr.read().decode()
+    assert re.fullmatch(r"\d+ pages of the KV cache need .* of memory: there are .*B\. Use fewer blocks\n", said)
 
 
 def test_a_port_that_is_taken() -> None:

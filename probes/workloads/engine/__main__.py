@@ -39,6 +39,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except InspectorError as error:
         complain(str(error))
         return error.exit_code
+    except MemoryError:
+        complain(
+            str(Missing("there is no memory to go on with", "", "use fewer blocks, or raise the limit (ulimit -v)"))
+        )
+        return Missing.exit_code
     except KeyboardInterrupt:
         complain("interrupted")
     return interrupts.exit_code
@@ -53,6 +58,9 @@ def run(options: Options, control: bool, interrupts: Interrupts) -> None:
         if error.name not in _NEEDED:
             raise
         raise Missing(f"no {error.name}", "the engine computes with it", "install inflight-inspector[demo]") from None
+    except ImportError as error:
+        # Without memory for it, among other things; numpy has many lines to say about that.
+        raise Missing("torch and numpy cannot be loaded", str(error).strip().splitlines()[-1]) from None
     with ExitStack() as stack:
         made = assemble(options, complain, stack)
         interrupts.stop = made.loop.stop

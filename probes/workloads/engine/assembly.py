@@ -12,6 +12,7 @@ import torch
 from inspector.errors import Missing, Usage
 from probes.inprocess import operators
 from probes.inprocess.producer import from_environment
+from probes.workloads.engine import memory
 from probes.workloads.engine.arrivals import Arrivals, Prompts
 from probes.workloads.engine.desk import Desk
 from probes.workloads.engine.emit import Emitter
@@ -41,7 +42,8 @@ class Run:
 def assemble(options: Options, complain: Callable[[str], None], stack: ExitStack) -> Run:
     """Make everything on this thread, which is to be the engine's; `stack` gives it all back.
 
-    Raises Missing without the device, Usage for options that do not go together, LinkEnded when a stage fails.
+    Raises Missing without the device or the memory, Usage for options that do not go together, LinkEnded when a stage
+    fails.
     """
     torch.set_num_threads(options.threads)
     if options.device == "cuda" and not torch.cuda.is_available():
@@ -57,6 +59,9 @@ def assemble(options: Options, complain: Callable[[str], None], stack: ExitStack
     if options.port is not None:
         observers.append(statistics)
     settings = Settings(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Settings)})
+    each = sum(model.shape.kv_bytes_per_token for model in (target, draft)) * options.tokens_per_block
+    pages = options.host_blocks + (options.blocks if options.device == "cpu" else 0)
+    memory.check(pages, pages * each)
     runner = _runner(target, options, stack)
     drafting = LocalRunner(draft, options.blocks, options.tokens_per_block, options.host_blocks)
     engine = Engine(settings, runner, drafting, observers)

@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from inspector.errors import Usage
+from inspector.errors import Missing, Usage
+from probes.workloads.engine import memory
 from probes.workloads.engine.blocks import BlockPool, Content, PageEvent
 from probes.workloads.engine.choice import choose
 from probes.workloads.engine.counters import Counters
@@ -130,11 +131,14 @@ class Engine:
         """Set max_batch_size, max_num_tokens, blocks, policy, draft or draft_len while requests run.
 
         A smaller pool pauses who holds a page that goes. Raises Usage, and changes nothing, for what cannot be: a pool
-        too small for a request that is there among it.
+        too small for a request that is there among it. Raises Missing likewise without memory for a larger one.
         """
         settings = changed(self.settings, changes)
         drafter = self._drafter if settings.draft == self.settings.draft else self._drafter_for(settings)
-        if settings.blocks != self.settings.blocks:
+        if settings.blocks > self.settings.blocks:
+            self._grow(settings.blocks)
+            self._scheduler.resize(settings.blocks)
+        elif settings.blocks < self.settings.blocks:
             self._scheduler.resize(settings.blocks)
             self._move()
             for runner in self._runners():
@@ -169,6 +173,19 @@ class Engine:
         """Give back what the runners hold."""
         for runner in self._runners():
             runner.close()
+
+    def _grow(self, blocks: int) -> None:
+        """Give the runners `blocks` pages, or leave each with as many as it has."""
+        memory.check(blocks, blocks * sum(runner.block_bytes for runner in self._runners() if runner.on_host))
+        grown: list[Runner] = []
+        try:
+            for runner in self._runners():
+                runner.resize(blocks)
+                grown.append(runner)
+        except Missing:
+            for runner in grown:
+                runner.resize(self.settings.blocks)
+            raise
 
     def _runners(self) -> Iterator[Runner]:
         yield self._target

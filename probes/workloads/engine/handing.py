@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inspector.errors import Missing
 from probes.workloads.engine.blocks import Transfer
 from probes.workloads.engine.model import Shape
 from probes.workloads.engine.packing import Piece
@@ -60,4 +61,11 @@ class Resize:
     blocks: int
 
 
-Message = Setup | MicroBatch | Move | Resize
+@dataclass(frozen=True)
+class Refused:
+    """What stands in for Setup or Resize after a stage that has no memory for it."""
+
+    error: Missing
+
+
+Message = Setup | MicroBatch | Move | Resize | Refused

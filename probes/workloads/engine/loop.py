@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from inspector.errors import Usage
+from inspector.errors import Missing, Usage
 from probes.workloads.engine.arrivals import Arrivals
 from probes.workloads.engine.control import Change
 from probes.workloads.engine.counters import Counters
@@ -108,7 +108,7 @@ class Loop:
     def run(self) -> None:
         """Run until the end. Raises LinkEnded when a pipeline stage is gone."""
         self._begun = time.monotonic_ns()
-        while not self._stopping and not self._over():
+        while not self._over():
             self._take(0.0)
             if self.paused:
                 self._take(self._wait(_NEVER))
@@ -136,7 +136,7 @@ class Loop:
         return self._limits.seconds - (time.monotonic_ns() - self._begun) / _SECOND
 
     def _over(self) -> bool:
-        return self._left() <= 0 or (not self._more and not self.engine.requests)
+        return self._stopping or self._left() <= 0 or (not self._more and not self.engine.requests)
 
     def _wait(self, seconds: float) -> float:
         return max(min(seconds, self._left()), 0.0)
@@ -186,7 +186,7 @@ class Loop:
         try:
             if settings:
                 self.engine.change(**settings)
-        except Usage as error:
+        except (Usage, Missing) as error:
             self._complain(str(error))
         if rate is not None:
             self._load.arrivals.change_rate(float(rate), self._now())

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from inspector.errors import Missing
+from probes.workloads.engine import memory
 from probes.workloads.engine.blocks import Transfer
 from probes.workloads.engine.model import Decoder
 from probes.workloads.engine.packing import Group, Layout
@@ -17,6 +21,7 @@ class PagedLayers:
     """Layers `which` of `model`, with `blocks` pages on its device and `host_blocks` in host memory for each of them.
 
     A page holds keys and values of `tokens_per_block` tokens of all these layers; its number is the same in each.
+    Raises Missing when there is no memory for them.
     """
 
     def __init__(self, model: Decoder, which: range, blocks: int, tokens_per_block: int, host_blocks: int = 0) -> None:
@@ -58,14 +63,32 @@ class PagedLayers:
                 self._host[:, :, page].copy_(self._cache[:, :, block])
 
     def resize(self, blocks: int) -> None:
-        """Have `blocks` pages on the device; those that stay keep their content."""
+        """Have `blocks` pages on the device; those that stay keep their content.
+
+        Raises Missing, and changes nothing, when there is no memory for more than there were.
+        """
         old = self._cache
-        self._cache = self._pages(blocks, self.device)
         kept = min(blocks, old.shape[2])
-        self._cache[:, :, :kept] = old[:, :, :kept]
+        try:
+            self._cache = self._pages(blocks, self.device)
+        except Missing:
+            if blocks > kept:
+                raise
+            # Fewer pages without memory for a copy of them: they stay where they are, beside those that are not used.
+            self._cache = old[:, :, :kept]
+        else:
+            self._cache[:, :, :kept] = old[:, :, :kept]
 
     def _pages(self, count: int, device: torch.device) -> Tensor:
-        return torch.zeros(2, len(self._which), count, *self._page, dtype=self.dtype, device=device)
+        shape = (2, len(self._which), count, *self._page)
+        try:
+            if device.type == "cpu":
+                # Zeros of numpy's take no memory, and no time, before they are written to; torch's take both at once.
+                return torch.from_numpy(np.zeros(shape, torch.empty(0, dtype=self.dtype).numpy().dtype))
+            return torch.zeros(shape, dtype=self.dtype, device=device)
+        except (MemoryError, torch.OutOfMemoryError) as error:
+            there = memory.obtainable() if device.type == "cpu" else torch.cuda.mem_get_info(device)[0]
+            raise memory.refusal(count, math.prod(shape) * self.dtype.itemsize, there) from error
 
 
 def _attend(queries: Tensor, keys: Tensor, values: Tensor, group: Group) -> Tensor:

@@ -40,6 +40,10 @@ class Runner(Protocol):
         """Bytes of keys and values of one page."""
 
     @property
+    def on_host(self) -> bool:
+        """Whether the pages are in the host's memory, which is promised first and taken when it is written to."""
+
+    @property
     def positions(self) -> int:
         """Most tokens that a sequence can have."""
 
@@ -50,24 +54,31 @@ class Runner(Protocol):
         """Copy pages to and from host memory, in that order."""
 
     def resize(self, blocks: int) -> None:
-        """Have `blocks` pages; those that stay keep their content."""
+        """Have `blocks` pages; those that stay keep their content.
+
+        Raises Missing, and changes nothing, when there is no memory for more than there were.
+        """
 
     def close(self) -> None:
         """Give back what it holds."""
 
 
 class LocalRunner:
-    """All layers in this process."""
+    """All layers in this process. Raises Missing when there is no memory for the pages."""
 
     def __init__(self, model: Decoder, blocks: int, tokens_per_block: int, host_blocks: int = 0) -> None:
         self._model = model
         self._layers = PagedLayers(model, range(model.shape.layers), blocks, tokens_per_block, host_blocks)
-        self._stands_in = model.embedding.weight.device.type == "cpu"
 
     @property
     def block_bytes(self) -> int:
         """See Runner."""
         return self._layers.block_bytes
+
+    @property
+    def on_host(self) -> bool:
+        """See Runner."""
+        return self._layers.device.type == "cpu"
 
     @property
     def positions(self) -> int:
@@ -81,7 +92,7 @@ class LocalRunner:
         layout = Layout.of(pieces, self._layers.tokens_per_block, self._layers.device, self._layers.dtype)
         x = self._layers.run(self._model.embed(layout.ids), layout)
         logits = self._model.unembed(x[layout.wanted])
-        return Result(logits, (start, time.monotonic_ns()) if self._stands_in else None)
+        return Result(logits, (start, time.monotonic_ns()) if self.on_host else None)
 
     def move(self, transfers: Sequence[Transfer]) -> None:
         """See Runner."""

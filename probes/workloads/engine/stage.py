@@ -14,10 +14,11 @@ from dataclasses import replace
 
 import torch
 
+from inspector.errors import Missing
 from inspector.trace.schema import RANGE_KINDS
 from probes.inprocess.producer import Producer, from_environment
 from probes.workloads.engine.chain import serve
-from probes.workloads.engine.handing import Message, MicroBatch, Move, Resize, Setup
+from probes.workloads.engine.handing import Message, MicroBatch, Move, Refused, Resize, Setup
 from probes.workloads.engine.model import Decoder
 from probes.workloads.engine.packing import Layout
 from probes.workloads.engine.paged import PagedLayers
@@ -35,6 +36,12 @@ class Stage:
 
     def handle(self, message: Message) -> Message:
         """Do what `message` says; returns what the next stage is to do."""
+        try:
+            return self._handle(message)
+        except Missing as error:
+            return Refused(error)
+
+    def _handle(self, message: Message) -> Message:
         match message:
             case MicroBatch():
                 return self._forward(message)

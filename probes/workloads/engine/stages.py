@@ -15,10 +15,10 @@ from itertools import pairwise
 
 import torch
 
-from inspector.errors import Usage
+from inspector.errors import Missing, Usage
 from probes.workloads.engine.blocks import Transfer
 from probes.workloads.engine.chain import Chain
-from probes.workloads.engine.handing import Message, MicroBatch, Move, Part, Resize, Setup
+from probes.workloads.engine.handing import Message, MicroBatch, Move, Part, Refused, Resize, Setup
 from probes.workloads.engine.model import Decoder
 from probes.workloads.engine.packing import Piece
 from probes.workloads.engine.runner import Result
@@ -49,6 +49,7 @@ class StagesRunner:
         self._micro_batches = micro_batches
         self._tokens_per_block = tokens_per_block
         self._unanswered = 0
+        self._blocks = blocks
         parts = tuple(_part(model, layers) for layers in split(model.shape.layers, stages))
         self._chain = Chain(COMMAND, stages, "stage")
         self._tell(Setup(model.shape, parts, blocks, tokens_per_block, host_blocks, threads))
@@ -64,15 +65,25 @@ class StagesRunner:
         return self._shape.kv_bytes_per_token // 4 * self._item_bytes * self._tokens_per_block
 
     @property
+    def on_host(self) -> bool:
+        """See Runner."""
+        return True
+
+    @property
     def positions(self) -> int:
         """See Runner."""
         return self._shape.positions
 
     def ready(self) -> None:
-        """Wait until the stages have done all that they were told."""
+        """Wait until the stages have done all that they were told. Raises Missing when one has no memory for it."""
+        refused: Missing | None = None
         while self._unanswered:
-            self._chain.receive()
+            reply = self._chain.receive()
             self._unanswered -= 1
+            if isinstance(reply, Refused):
+                refused = reply.error
+        if refused is not None:
+            raise refused
 
     def forward(self, pieces: Sequence[Piece], iteration: int) -> Result:
         """See Runner. The stages themselves record their passes."""
@@ -97,6 +108,14 @@ class StagesRunner:
     def resize(self, blocks: int) -> None:
         """See Runner."""
         self._tell(Resize(blocks))
+        try:
+            self.ready()
+        except Missing:
+            # The stages before the one that refused have them already.
+            self._tell(Resize(self._blocks))
+            self.ready()
+            raise
+        self._blocks = blocks
 
     def close(self) -> None:
         """End the stages. May be called again, and by another thread."""
