@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QComboBox, QWidget
 
 from ui.actions import Action
 from ui.commands import Commands
@@ -72,7 +72,7 @@ class Keyboard(QObject):
         key = spelled(event, QGuiApplication.platformName())
         focus = QApplication.focusWidget()
         action = self._choose(key, focus)
-        if action is None or _in_overlay(focus) or _is_text(event, focus):
+        if action is None or _in_overlay(focus) or _is_own(key, focus) or _is_text(event, focus):
             return False
         if not event.isAutoRepeat() or action.repeats:
             self._commands.run(action)
@@ -115,6 +115,16 @@ def _in_overlay(widget: QWidget | None) -> bool:
             return True
         widget = widget.parentWidget()
     return False
+
+
+def _is_own(key: str, focus: QWidget | None) -> bool:
+    """Whether every widget of that kind uses this key: a table to go to its ends, a button to be pressed, a choice to
+    be opened and moved in."""
+    if isinstance(focus, QAbstractItemView):
+        return key in ("Home", "End")
+    if isinstance(focus, QComboBox):
+        return key in ("Space", "Up", "Down", "Home", "End")
+    return isinstance(focus, QAbstractButton) and key == "Space"
 
 
 def _is_text(event: QKeyEvent, focus: QWidget | None) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from inspector.readers.recording.follow import Following
     from inspector.trace.trace import Trace
 
-State = Literal["", "live", "paused", "complete", "recovered"]
+State = Literal["", "live", "held", "complete", "recovered"]
 _EVERY_MS = 100
 # What is in view of a run at first.
 SPAN_NS = 10_000_000_000
@@ -75,13 +75,17 @@ class Live(QObject):
     def toggle(self) -> None:
         """Hold the picture, or go on with what is newest. What comes meanwhile is read all the same."""
         if self.state == "live":
-            self.state = "paused"
-        elif self.state == "paused":
+            self.state = "held"
+            self.changed.emit()
+        else:
+            self.release()
+
+    def release(self) -> None:
+        """Go on with what is newest, where the picture was held."""
+        if self.state == "held":
             self.state = "live"
             self._show_held()
-        else:
-            return
-        self.changed.emit()
+            self.changed.emit()
 
     def follow_end(self, follows: bool) -> None:
         """Whether the newest time is to stay in view."""
@@ -89,13 +93,13 @@ class Live(QObject):
             self.follows_end = follows
             self.changed.emit()
 
-    def window(self, trace: Trace, present: Window) -> Window:
-        """What is to be in view: the newest time at the right edge, as long as what is in view now."""
-        end = max(trace.settled_ns, trace.end_ns, 1)
-        length = present.length if present.length else min(SPAN_NS, end)
-        # At first all of it is in view, until that is long.
-        if present.start == 0 and length < SPAN_NS:
-            length = min(SPAN_NS, end)
+    def window(self, trace: Trace, present: Window | None) -> Window:
+        """What is to be in view: the newest time at the right edge, as long as what is in view now. With None, what is
+        in view of a run at first: all of it, until that is long.
+        """
+        # What is newer is not all here yet.
+        end = max(trace.settled_ns, 1)
+        length = min(SPAN_NS, end) if present is None else present.length
         return Window(max(end - length, 0), end)
 
     def _poll(self) -> None:

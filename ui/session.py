@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, Signal
 
@@ -73,6 +73,7 @@ class Session(QObject):
         """Which generations of a run the slow questions are asked of."""
         self.live = Live(asker, self._advance, self._failed, self)
         self._run = False
+        self._shows: Literal["first", "whole", "chosen"] = "first"
         self.is_advancing = False
         """While a new generation is announced: nobody has asked for anything."""
 
@@ -88,11 +89,11 @@ class Session(QObject):
 
     @property
     def whole(self) -> Window:
-        """The span of the whole trace; empty without a trace."""
+        """The span of the whole trace, of a run up to where all has been read; empty without a trace."""
         if self.trace is None:
             return _EMPTY
         whole = self.trace.whole
-        return replace(whole, end=max(whole.end, self.trace.settled_ns)) if self.live.is_on else whole
+        return replace(whole, end=max(self.trace.settled_ns, whole.start + 1)) if self.live.is_on else whole
 
     @property
     def whole_words(self) -> str:
@@ -185,8 +186,7 @@ class Session(QObject):
         Steps of one movement are not remembered, its first one is.
         """
         window = self._clipped(window)
-        if self.live.is_on and self.trace is not None:
-            self.live.follow_end(window.end >= self.whole.end)
+        self._looks_at(window)
         if window == self.window:
             return
         if remember:
@@ -196,27 +196,34 @@ class Session(QObject):
         self.window_changed.emit()
 
     def follow_end(self) -> None:
-        """Keep the newest time of a run in view from now on."""
-        if self.live.is_on and self.trace is not None:
-            self.live.follow_end(True)
-            self.look(self.live.window(self.trace, self.window), remember=False)
+        """To the end, as close as it is now; of a run to its newest time, held or not, and on with it."""
+        self.live.release()
+        end = self.whole.end
+        self.look(Window(end - self.window.length, end))
 
     def hold(self) -> None:
         """Hold what is in view of a run, or go on. The recording goes on all the time."""
         self.live.toggle()
 
+    def release(self) -> None:
+        """Show what is newest of a run again, where its picture was held."""
+        self.live.release()
+
     def fit(self) -> None:
-        """Bring the whole trace into view."""
+        """Bring the whole trace into view; of a run also what comes."""
         self.look(self.whole)
+        self._shows = "whole"
 
     def back(self) -> None:
         """The view before this one."""
         if self._windows.back():
+            self._looks_at(self.window)
             self.window_changed.emit()
 
     def forward(self) -> None:
         """The view that `back` left."""
         if self._windows.forward():
+            self._looks_at(self.window)
             self.window_changed.emit()
 
     def set_marks(self, marks: Sequence[Mark]) -> None:
@@ -253,7 +260,8 @@ class Session(QObject):
         if old is None or old.info.paths != trace.info.paths or not self._run:
             self._run = True
             self._show(trace)
-            self._windows = History(self._clipped(self.live.window(trace, _EMPTY)))
+            self._shows = "first"
+            self._windows = History(self._clipped(self.live.window(trace, None)))
             self.window_changed.emit()
             return
         # As above.
@@ -268,7 +276,7 @@ class Session(QObject):
         self.trace = trace
         if selection != self.selection:
             self._selections = History(selection)
-        window = self.live.window(trace, self.window) if self.live.follows_end else self.window
+        window = self._following() if self.live.follows_end else self.window
         moved = window != self.window
         self._windows.present = self._clipped(window)
         self.is_advancing = True
@@ -278,6 +286,18 @@ class Session(QObject):
                 self.window_changed.emit()
         finally:
             self.is_advancing = False
+
+    def _looks_at(self, window: Window) -> None:
+        """The user has chosen that; where its end is the newest time, it goes on with it."""
+        self._shows = "chosen"
+        if self.live.is_on:
+            self.live.follow_end(window.end >= self.whole.end)
+
+    def _following(self) -> Window:
+        assert self.trace is not None
+        if self._shows == "whole":
+            return self.whole
+        return self.live.window(self.trace, None if self._shows == "first" else self.window)
 
     def _with_range(self, selection: Selection) -> Selection:
         present = self.selection

@@ -11,9 +11,10 @@ from inspector import units
 from ui.session import Session
 from ui.theme import Theme
 
+_NAMES = {"held": "picture held"}
 _EXPLAINED = {
-    "live": "The run goes on and its newest records are shown (Space holds the picture)",
-    "paused": "The picture is held; the run goes on and is recorded (Space shows it again)",
+    "live": "The run goes on, and its records are shown as they come",
+    "held": "The picture is held; the run goes on and is recorded",
     "complete": "The run has ended and its recording is closed",
     "recovered": "The recorder has gone without closing the recording: all that it had written is here",
 }
@@ -32,7 +33,13 @@ class Status(QStatusBar):
         self._name, self._live, self._records, self._basis = QLabel(), QLabel(), QLabel(), QLabel()
         self._quality = QToolButton()
         self._quality.clicked.connect(self.asked)
-        self.addWidget(self._live)
+        self._hold, self._newest = QToolButton(), QToolButton()
+        self._hold.clicked.connect(session.hold)
+        self._newest.clicked.connect(session.follow_end)
+        self._newest.setText("Newest")
+        self._newest.setToolTip("Go to the newest time and stay there, as close as it is now (End)")
+        for widget in (self._live, self._hold, self._newest):
+            self.addWidget(widget)
         self.addWidget(self._name)
         self.addWidget(self._records)
         for widget in (self._quality, self._basis):
@@ -46,8 +53,11 @@ class Status(QStatusBar):
     @property
     def text(self) -> str:
         """All that it says."""
-        labels = (self._live, self._name, self._records, self._quality, self._basis)
-        return " ".join(label.text() for label in labels if label.text())
+        return " ".join(part.text() for part in self._parts if part.text() and not part.isHidden())
+
+    @property
+    def _parts(self) -> tuple[QLabel | QToolButton, ...]:
+        return self._live, self._hold, self._newest, self._name, self._records, self._quality, self._basis
 
     def refresh(self) -> None:
         """Say what is open."""
@@ -78,18 +88,25 @@ class Status(QStatusBar):
     def _say_live(self) -> None:
         """How the run that is followed goes on, what was lost of it, and how to get to its end."""
         live, trace = self._session.live, self._session.trace
+        held = live.state == "held"
         self._live.setVisible(bool(live.state))
+        self._hold.setVisible(live.is_on)
+        self._newest.setVisible(live.is_on and (held or not live.follows_end))
+        self._hold.setText("Resume picture" if held else "Hold picture")
+        self._hold.setToolTip(
+            "Show what comes again (Space in a picture)"
+            if held
+            else "Keep what is shown as it is; the workload runs on and is recorded (Space in a picture)"
+        )
         if not live.state:
             self._live.clear()
             return
         lost = 0 if trace is None else trace.quality.count("profiler-loss")
-        parts = [live.state, f"{lost:,} records lost" if lost else "nothing lost"]
-        if live.is_on and not live.follows_end:
-            parts.append("End: newest")
-        self._live.setText(" · ".join(parts))
+        said = f"{lost:,} records lost" if lost else "nothing lost"
+        self._live.setText(f"{_NAMES.get(live.state, live.state)} · {said}")
         self._live.setToolTip(_EXPLAINED[live.state])
 
     def retheme(self) -> None:
         """Small type."""
-        for widget in (self._live, self._name, self._records, self._quality, self._basis):
+        for widget in self._parts:
             widget.setFont(self._theme.font("small"))

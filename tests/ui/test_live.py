@@ -99,7 +99,7 @@ def test_selection_and_zoom_stay_and_the_end_is_followed_again_on_demand(user: U
     user_window = Window(1 * MS, 4 * MS)
     session.look(user_window)
     assert not session.live.follows_end
-    assert "End: newest" in user.window.status.text
+    assert "Newest" in user.window.status.text
     kernels(folder, 31_000, 2)
     watch(lambda: rows(user) == 10)
     assert session.window == user_window
@@ -108,6 +108,57 @@ def test_selection_and_zoom_stay_and_the_end_is_followed_again_on_demand(user: U
     assert session.window.length == user_window.length
     kernels(folder, 35_000, 2)
     watch(lambda: rows(user) == 12)
+    assert session.window.end == session.whole.end
+
+
+def test_the_whole_of_a_run_stays_in_view_and_going_back_stays_where_it_went(
+    user: User, run: Folder, watch: Watch
+) -> None:
+    folder = run
+    kernels(folder, 0, 5)
+    user.session.follow(folder.path)
+    watch(lambda: rows(user) == 5)
+    session = user.session
+    kernels(folder, 60_000, 3)
+    watch(lambda: rows(user) == 8)
+    assert session.window.length == SPAN_NS
+    user.press("0")
+    assert session.window == session.whole
+    kernels(folder, 61_000, 2)
+    watch(lambda: rows(user) == 10)
+    assert session.window == session.whole
+    near = Window(0, 4 * MS)
+    session.look(near)
+    # Close to the end, from the very beginning of the trace: as close as it was.
+    user.press("End")
+    assert session.window == Window(session.whole.end - near.length, session.whole.end)
+    kernels(folder, 62_000, 2)
+    watch(lambda: rows(user) == 12)
+    assert session.window.length == near.length
+    assert session.live.follows_end
+    user.press("Backspace")
+    assert session.window == near
+    kernels(folder, 63_000, 2)
+    watch(lambda: rows(user) == 14)
+    assert session.window == near
+
+
+@pytest.mark.parametrize("name", ["timeline", "pages", "pipeline"])
+def test_end_resumes_a_held_picture_in_every_view(user: User, run: Folder, watch: Watch, name: str) -> None:
+    folder = run
+    kernels(folder, 0, 2)
+    user.session.follow(folder.path)
+    watch(lambda: rows(user) == 2)
+    session = user.session
+    session.hold()
+    assert "picture held" in user.window.status.text
+    assert "Resume picture" in user.window.status.text
+    kernels(folder, 2000, 2)
+    watch(lambda: session.live._held is not None and len(session.live._held["kernels"]) == 4)
+    user.window.show_view(name)
+    user.press("End")
+    assert session.live.state == "live"
+    assert rows(user) == 4
     assert session.window.end == session.whole.end
 
 
@@ -120,7 +171,7 @@ def test_a_held_picture_goes_on_where_the_run_is(user: User, run: Folder, watch:
     assert isinstance(timeline, Timeline)
     timeline.findChildren(Canvas)[0].setFocus()
     user.press("Space")
-    assert user.session.live.state == "paused"
+    assert user.session.live.state == "held"
     held = user.session.trace
     kernels(folder, 2000, 2)
     watch(lambda: user.session.live._held is not None and len(user.session.live._held["kernels"]) == 4)

@@ -162,7 +162,7 @@ def test_playing_goes_on_until_the_end_and_stops(
     view.scrubber.setFocus()
     user.press("Space")
     assert view.scrubber.playing
-    assert user.sees("Pause")
+    assert user.sees("Stop")
     qtbot.waitUntil(lambda: not view.scrubber.playing, timeout=10_000)
     assert user.sees("Play")
     assert view._shown is not None

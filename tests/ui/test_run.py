@@ -251,9 +251,9 @@ def test_knobs_and_pause_reach_what_runs(user: User, qtbot: QtBot, tmp_path: Pat
     child._set(State.RUNNING)
     field = view.knobs._fields["rate"]
     field.widget.setValue(3.5)  # type: ignore[attr-defined]
-    user.click("Pause")
+    user.click("Pause workload")
     assert child.state is State.PAUSED
-    assert user.sees("paused ·")
+    assert user.sees("workload paused ·")
     user.click("Go on")
     user.click("Stop")
     wait_for_end(user, qtbot)

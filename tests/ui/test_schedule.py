@@ -386,3 +386,9 @@ def test_requests_that_do_not_all_fit_are_sought_in_one_step(user: User) -> None
         scrolled.clear()
         assert canvas.bring(number)
         assert not scrolled
+
+
+def test_space_presses_the_button_that_has_the_focus(user: User, view: Schedule) -> None:
+    view.static.setFocus(Qt.FocusReason.TabFocusReason)
+    user.press("Space")
+    assert view.static.isChecked()

@@ -421,3 +421,20 @@ def test_no_view_fails_without_a_trace_again(user: User, sample: Path) -> None:
     user.press("Esc")
     user.open(sample)
     assert user.sees("5,279 gaps listed")
+
+
+def test_end_and_home_are_the_ends_of_a_table_and_elsewhere_those_of_time(user: User, sample: Path) -> None:
+    user.open(sample)
+    gaps = user.gaps
+    gaps.table.setFocus()
+    window = user.session.window
+    user.press("End")
+    assert gaps.table.selected_rows() == [gaps.table.model().rowCount() - 1]
+    user.press("Home")
+    assert gaps.table.selected_rows() == [0]
+    user.window.views["timeline"].take_focus()
+    user.session.look(Window(window.start + 1000, window.start + 2000))
+    user.press("End")
+    assert user.session.window == Window(user.session.whole.end - 1000, user.session.whole.end)
+    user.press("Home")
+    assert user.session.window == user.session.whole

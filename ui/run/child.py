@@ -34,7 +34,7 @@ class State(Enum):
     NONE = "nothing runs"
     STARTING = "starting"
     RUNNING = "recording"
-    PAUSED = "paused"
+    PAUSED = "workload paused"
     STOPPING = "stopping"
     ENDED = "ended"
     FAILED = "ended with an error"

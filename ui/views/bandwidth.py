@@ -110,6 +110,10 @@ class MemoryBandwidth(View):
         self.refresh()
         self.update()
 
+    def hold(self) -> None:
+        """Hold the picture of a run, or resume it."""
+        self.session.hold()
+
     def _ranged(self, window: Window | None) -> None:
         if window is not None:
             self.session.select(Selection(window=window, device=self.session.device))

@@ -157,7 +157,14 @@ class KvPages(View):
 
     def follow(self) -> None:
         """Look at the newest moment of a trace that grows, else at the busiest."""
+        self.session.release()
         self.seek(None)
+
+    def follow_end(self) -> None:
+        """The newest moment of a trace that grows, and on with it; else the last one."""
+        trace = self.session.trace
+        self.session.follow_end()
+        self.seek(None if trace is None or trace.generation else self.session.whole.end)
 
     def toggle_play(self) -> None:
         """Let time go on from the moment, or stop it."""
@@ -313,7 +320,7 @@ class KvPages(View):
 
     def _played(self, on: bool) -> None:
         self.play.setChecked(on)
-        self.play.setText("Pause" if on else "Play")
+        self.play.setText("Stop" if on else "Play")
 
 
 def _goes_on(before: Trace, now: Trace) -> bool:

@@ -184,6 +184,10 @@ class PipelineView(View):
             margin = max(round((high - low) * _MARGIN), 1)
             self.session.look(Window(low - margin, high + margin))
 
+    def hold(self) -> None:
+        """Hold the picture of a run, or resume it."""
+        self.session.hold()
+
     def show_iteration(self) -> None:
         """Look at the iteration that is selected, else at one in the middle of what is in view."""
         picture = self._answer.picture if self._answer is not None else None
@@ -293,7 +297,7 @@ def _cores(trace: Trace | None) -> int | None:
     details = trace.info.details if trace is not None else {}
     text = next((details[key] for key in ("cores", "processors", "cpus") if key in details), "")
     number = text.split()[0] if text else ""
-    return int(number) if number.isdigit() else None
+    return int(number) if number.isdecimal() and len(number) < 10 else None
 
 
 def _or_none(value: float) -> float | None:

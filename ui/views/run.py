@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _ABOUT = "A small language model with in-flight batching and a paged KV cache, run on this machine and recorded."
 _ABOUT_SHORT = "A small language model, run on this machine and recorded."
+_PAUSE = "Let the engine stand still until it is to go on; the recording goes on, and so does the picture"
+_GO_ON = "Let the engine make iterations again, and show them: a held picture is resumed"
 _COLOURS = {RunState.RUNNING: "accent", RunState.FAILED: "wrong", RunState.PAUSED: "doubt"}
 
 
@@ -148,7 +150,7 @@ class Run(View):
         self._state.setObjectName("muted")
         self._lost, self._records = QLabel(), QLabel()
         self._records.setObjectName("muted")
-        self._pause = self._button("Pause", "Let the engine stand still", self._toggle_pause)
+        self._pause = self._button("", "", self._toggle_pause)
         self._save = self._button(
             "Save…", "Copy the recording elsewhere (Ctrl+S)", lambda: self.wanted.emit("save", [])
         )
@@ -220,7 +222,9 @@ class Run(View):
         self._title.set_text(run.launch.title)
         self._title.setToolTip(f"{' '.join(run.launch.argv)}\n{run.launch.folder}")
         self._pause.setVisible(run.launch.has_knobs and run.is_alive)
-        self._pause.setText("Go on" if state is RunState.PAUSED else "Pause")
+        paused = state is RunState.PAUSED
+        self._pause.setText("Go on" if paused else "Pause workload")
+        self._pause.setToolTip(_GO_ON if paused else _PAUSE)
         self._pause.setEnabled(state in (RunState.RUNNING, RunState.PAUSED))
         self._stop.setVisible(run.is_alive)
         self._stop.setText("Stop now" if state is RunState.STOPPING else "Stop")
@@ -258,7 +262,11 @@ class Run(View):
             self._lost.style().polish(self._lost)
 
     def _toggle_pause(self) -> None:
-        self.child.pause(self.child.state is not RunState.PAUSED)
+        paused = self.child.state is RunState.PAUSED
+        self.child.pause(not paused)
+        if paused:
+            # Who lets it go on wants to see what comes.
+            self.session.release()
 
     def _turn(self, name: str, value: Any) -> None:
         self.child.tell({"set": {name: value}})

@@ -76,7 +76,7 @@ class Schedule(View):
         self.newest = QPushButton("Newest  End")
         self.newest.setToolTip("Go to the newest iteration and stay there")
         self.newest.setAccessibleName("Go to the newest iteration")
-        self.newest.clicked.connect(self.follow)
+        self.newest.clicked.connect(self.follow_end)
         self.note, self.scope = Elided(host.theme), Elided(host.theme)
         self.measures = Measures(host.theme, "Batch and latency")
         self.legend = Legend(host.theme)
@@ -190,22 +190,20 @@ class Schedule(View):
         """The iteration before."""
         self._step_iteration(-1)
 
-    def follow(self) -> None:
+    def follow_end(self) -> None:
         """To the newest iteration, and on with it."""
+        self.session.release()
         if self.answer is None or self.answer.axis is None:
             return
-        if self._by_time and self.session.live.is_on:
+        if self._by_time:
             self.session.follow_end()
-        elif self._by_time:
-            length, end = self.session.window.length, self.session.whole.end
-            self.session.look(Window(end - length, end))
         else:
             self.iterations.follow()
             self.refresh()
         self.canvas.scroll_to_end()
 
     def hold(self) -> None:
-        """Hold the picture of a run, or go on."""
+        """Hold the picture of a run, or resume it."""
         self.session.hold()
 
     def take_focus(self) -> None:

@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QPainter, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QTableView
 
 from inspector.picture.labels import forms
@@ -259,6 +259,15 @@ class TableView(QTableView):
         super().resizeEvent(event)
         if not self._own_widths:
             self._set_widths()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Home and End go to the first and last row: every cell of a row is selected with it."""
+        ends = {Qt.Key.Key_Home: 0, Qt.Key.Key_End: self._model.rowCount() - 1}
+        row = ends.get(Qt.Key(event.key()), -1)
+        if row >= 0 and event.modifiers() in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier):
+            self.selectRow(row)
+        else:
+            super().keyPressEvent(event)
 
     def _set_widths(self) -> None:
         unit = self.fontMetrics().averageCharWidth()
