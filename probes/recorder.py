@@ -22,6 +22,7 @@ from probes.arming import armed
 from probes.asking import Asking
 from probes.bursts import Rule
 from probes.compaction import OUTPUT, compact
+from probes.dcgm.watch import Dcgm
 from probes.gpus import Gpus
 from probes.host import Host
 from probes.inprocess.watch import WITHOUT
@@ -31,6 +32,7 @@ from probes.output import Output, can_break
 from probes.recording import Recording
 from probes.samples import Samples
 from probes.signals import PASSED_ON, STOPS, Signals, caught
+from probes.standby import LATE, Attached
 from probes.workloads import mpi, trtllm
 from probes.workloads.trtllm import Prepared
 
@@ -114,6 +116,22 @@ def record(plan: Plan) -> Outcome:
         return _Run(plan, recording, workload, signals, output, nsys).until_end()
 
 
+def record_prepared(plan: Plan, pid: int) -> Outcome:
+    """Record process `pid` and what it has started, which run and were started prepared, until they end or a signal.
+
+    They go on then. Raises Usage, Missing, InspectorError when there is nothing to record.
+    """
+    recording = Recording(plan.out, plan.command, PROBES)
+    with caught() as signals:
+        try:
+            attached = Attached(pid, recording.path)
+        except InspectorError:
+            recording.discard()
+            raise
+        recording.quality.add("assumed", LATE)
+        return _Run(plan, recording, attached, signals, None, None).until_end()
+
+
 def _command(plan: Plan, recording: Recording, environment: Mapping[str, str], nsys: Nsys | None) -> list[str]:
     """What is really run, which is said before, and stands in the header."""
     prepared = Prepared(list(plan.command))
@@ -141,7 +159,7 @@ class _Run:
         self,
         plan: Plan,
         recording: Recording,
-        workload: Workload,
+        workload: Workload | Attached,
         signals: Signals,
         output: Path | None,
         nsys: Nsys | None,
@@ -156,6 +174,7 @@ class _Run:
         self._hears = plan.control
         self._host = Host() if "host" in plan.probes else None
         self._gpus = Gpus(os.environ) if plan.gpus and "nvml" in plan.probes else None
+        self._dcgm = Dcgm(os.environ) if "dcgm" in plan.probes else None
         self._samples = Samples(recording.add_streams("host"))
         self._sample_ns = self._probe_ns = recording.start_ns
         self._unmade: dict[str, str] = {}
@@ -187,6 +206,8 @@ class _Run:
         self._end_nsys()
         if self._gpus is not None:
             self._gpus.close()
+        if self._dcgm is not None:
+            self._dcgm.close()
         self._workload.close()
         self._close()
         if self._output is not None:
@@ -283,6 +304,9 @@ class _Run:
         if self._gpus is not None:
             self._asking.saw_busy(self._gpus.give(self._samples))
             self._recording.tell_probe("NVML", self._gpus.state)
+        if self._dcgm is not None:
+            self._dcgm.give(self._samples)
+            self._recording.tell_probe("DCGM", self._dcgm.state)
         self._asking.tick(now)
         if "absent" not in self._recording.header.probes.get("kernel tap", {}):
             self._recording.tell_probe("kernel tap", {"level": "graph"} | self._asking.told)
@@ -323,8 +347,9 @@ class _Run:
             try:
                 recording.drain()
                 self._name_processes(time.monotonic_ns() + _NAME_NS)
-                if self._gpus is not None:
-                    self._gpus.give(self._samples)
+                for probe in (self._gpus, self._dcgm):
+                    if probe is not None:
+                        probe.give(self._samples)
                 records, lost = recording.num_records(), recording.num_lost()
                 self._samples.probe(time.monotonic_ns(), "recorder", "off", records, lost, time.process_time_ns())
                 self._samples.flush()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inspector.errors import Usage
-from probes import NAMES
+from probes import NAMES, OPTIONAL
 
 if TYPE_CHECKING:
     from probes.bursts import Rule
@@ -30,14 +30,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_recording(parser)
     parser.usage = (
-        "inflight record [--out DIR] [--seconds N] [--probe NAMES] [--bursts RULE] [--headless] [--nsys] "
-        "[--keep-options] -- COMMAND..."
+        "inflight record [--out DIR] [--seconds N] [--probe NAMES] [--bursts RULE] [--standby] [--headless] "
+        "[--nsys] [--keep-options] -- COMMAND..."
     )
     parser.add_argument(
         "--probe",
         type=_probes,
         metavar="NAMES",
-        help=f"only these probes, between commas (default: all of {', '.join(NAMES)})",
+        help=f"only these probes, between commas; with + before it, one more (default: {', '.join(NAMES)}; there is "
+        f"{', '.join(OPTIONAL)} too)",
     )
     parser.add_argument(
         "--keep-options",
@@ -49,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RULE",
         help="when every kernel of CUDA graphs is recorded, not only graphs as a whole: every=5,for=0.2 (seconds), or "
         "slow,for=0.5 (when a step takes twice as long as usual)",
+    )
+    parser.add_argument(
+        "--standby",
+        action="store_true",
+        help="become the command, prepared and recording nothing; inflight attach PID records it while it runs",
     )
     nsys = parser.add_argument_group("Nsight Systems", "each of these implies --nsys; without a range, all of the run")
     nsys.add_argument("--nsys", action="store_true", help="collect with nsys, into a .nsys-rep beside the recording")
@@ -86,6 +92,10 @@ def run(args: argparse.Namespace) -> int:
     command: list[str] = args.words
     if not command:
         raise Usage("no command to record", "", "name it after --, as in: inflight record -- python serve.py")
+    if args.standby:
+        from probes.standby import become
+
+        become(command)
     bursts = None if args.bursts is None else _bursts(args.bursts)
     out = args.out or default_out(Path(command[0]).stem)
     if not args.headless:
@@ -162,11 +172,13 @@ def _iterations(text: str) -> tuple[int, int]:
 
 
 def _probes(text: str) -> frozenset[str]:
-    names = frozenset(name.strip() for name in text.split(",") if name.strip())
-    unknown = sorted(names - set(NAMES))
+    words = [name.strip() for name in text.split(",") if name.strip()]
+    names = frozenset(word.removeprefix("+") for word in words)
+    known = (*NAMES, *OPTIONAL)
+    unknown = sorted(names - set(known))
     if unknown or not names:
-        raise argparse.ArgumentTypeError(f"no probe {', '.join(unknown) or 'named'}; there are {', '.join(NAMES)}")
-    return names
+        raise argparse.ArgumentTypeError(f"no probe {', '.join(unknown) or 'named'}; there are {', '.join(known)}")
+    return names | set(NAMES) if all(word.startswith("+") for word in words) else names
 
 
 def _moment(text: str) -> float:

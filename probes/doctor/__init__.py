@@ -1,15 +1,15 @@
 """What this machine allows: one check per means of opening, showing or capturing, each with its fix.
 
-The checks look at files, programs and installed packages; NVML and `nsys --version` are asked in processes of their
-own. Nothing is loaded into this process or changed. Those of a GPU follow what NVIDIA documents and what others met;
-a machine with a GPU has seen none of them.
+The checks look at files, programs and installed packages; NVML, nsys and dcgmi are asked in processes of
+their own. Nothing is loaded into this process or changed. Those of a GPU follow what NVIDIA documents and what others
+met; a machine with a GPU has seen none of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from probes.doctor import gpu, nvml, records, system
+from probes.doctor import dcgm, gpu, nvml, records, system
 from probes.doctor.check import Check, Machine
 
 _FIRST: tuple[Callable[[Machine], Check], ...] = (system.window, system.traces, gpu.driver)
@@ -18,6 +18,7 @@ _REST: tuple[Callable[[Machine], Check], ...] = (
     records.kernel_tap,
     records.cupti,
     records.rivals,
+    dcgm.dcgm,
     gpu.counters,
     gpu.mig,
     gpu.vgpu,
