@@ -63,4 +63,5 @@ LAYOUTS: dict[str, Layout] = {
     "host_calls": (*_SPAN, ("thread", "q"), ("name", "i"), ("correlation", "q")),
     "counters": (("time", "q"), ("series", "i"), ("unit", "i"), ("device", "i"), ("value", "d")),
     "probes": (("time", "q"), ("name", "i"), ("state", "b"), *_columns("q", "records lost cost"), ("message", "i")),
+    "marks": (("time", "q"), ("thread", "q"), ("name", "i"), ("domain", "i")),
 }

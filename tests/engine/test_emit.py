@@ -49,13 +49,15 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     """Drafts, pauses, host pages, a change of the pool, and an end that cuts some requests off."""
     folder: Path = tmp_path_factory.mktemp("rings")
     producer = Producer(str(folder), "engine", 1 << 22)
-    engine = tiny.engine(SETTINGS, Emitter(producer, Tokenizer(())))
+    emitter = Emitter(producer, Tokenizer(()))
+    engine = tiny.engine(SETTINGS, emitter)
     asked = [engine.add(request) for request in tiny.requests(60)]
     for request in asked:
         request.group = ("even", "odd")[request.id % 2]
     for _ in range(30):
         engine.step()
     engine.change(blocks=30)
+    emitter.changed("blocks = 30")
     for _ in range(120):
         engine.step()
     engine.change(blocks=22)
@@ -212,6 +214,14 @@ def test_with_stages_what_the_engine_computes_itself_is_not_the_work_of_one(tmp_
     assert [names[name] for name in taken.tables["devices"]["name"].tolist()] == ["CPU draft model (no GPU)"]
     texts = [names[name] for name in ranges["name"].tolist()]
     assert texts.count("wait for stages") == texts.count("target forward") > 0
+
+
+def test_a_change_is_marked_between_two_iterations(told: Told) -> None:
+    (mark,) = told.rows["marks"]
+    assert told.names[mark["name"]] == "blocks = 30"
+    assert told.names[mark["domain"]] == "engine"
+    iterations = told.rows["iterations"]
+    assert iterations[29]["end"] <= mark["time"] <= iterations[30]["start"]
 
 
 def test_ranges_nest_in_their_iteration(told: Told) -> None:

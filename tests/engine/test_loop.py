@@ -115,7 +115,10 @@ def test_changes_hold_from_the_next_iteration_on() -> None:
             loop.change(Change({"max_batch_size": 2, "draft": "ngram", "draft_len": 2, "blocks": 20}))
 
     loop.desk = Desk(change)
+    told: list[str] = []
+    loop.changed = told.append
     loop.run()
+    assert told == ["max_batch_size = 2", "draft = ngram", "draft_len = 2", "blocks = 20"]
     assert {iteration.max_batch_size for iteration in iterations[:6]} == {4}
     assert {iteration.max_batch_size for iteration in iterations[6:]} == {2}
     assert {it.used_blocks + it.free_blocks for it in iterations[6:]} == {20}
@@ -127,7 +130,10 @@ def test_a_change_that_cannot_be_is_complained_of() -> None:
     loop.engine.add(Request((1, 2, 3), 100))
     loop.change(Change({"blocks": 2}))
     loop.change(Change({"max_batch_size": 3}, stop=True))
+    told: list[str] = []
+    loop.changed = told.append
     loop.run()
+    assert told == ["max_batch_size = 3"]
     assert len(complaints) == 1
     assert "blocks 2" in complaints[0]
     assert loop.engine.settings.max_batch_size == 3
@@ -154,7 +160,10 @@ def test_a_stop_that_comes_before_the_run_ends_it_though_nothing_ever_arrives() 
 def test_the_rate_changes() -> None:
     loop, iterations, _ = _loop(rate=0, requests=5)
     loop.change(Change({"rate": 1e5}))
+    told: list[str] = []
+    loop.changed = told.append
     loop.run()
+    assert told == ["rate = 100000.0"]
     assert len(_leavers(iterations)) == 5
 
 

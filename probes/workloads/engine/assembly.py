@@ -52,9 +52,10 @@ def assemble(options: Options, complain: Callable[[str], None], stack: ExitStack
     target, draft = (_model(which, options) for which in ("target", "draft"))
     producer = from_environment("engine")
     observers: list[Observer] = []
-    if producer is not None:
+    emitter = Emitter(producer, tokenizer, options.stages) if producer is not None else None
+    if producer is not None and emitter is not None:
         stack.callback(producer.close)
-        observers.append(Emitter(producer, tokenizer, options.stages))
+        observers.append(emitter)
     statistics = Statistics(target.shape.positions, options.reuse)
     if options.port is not None:
         observers.append(statistics)
@@ -74,6 +75,8 @@ def assemble(options: Options, complain: Callable[[str], None], stack: ExitStack
         Limits(options.seconds, options.requests),
         complain,
     )
+    if emitter is not None:
+        loop.changed = emitter.changed
     if producer is not None and options.operators != "none":
         capture = operators.start(producer, options.operators)
         stack.callback(capture.stop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from time import monotonic_ns
 
 from inspector.trace.schema import NEVER, RANGE_KINDS, TOKEN_KINDS
 from probes.inprocess.producer import Producer
@@ -38,6 +39,10 @@ class Emitter:
         """See Observer."""
         self._flush()
         self._producer.add("pools", [(time, blocks, host_blocks, tokens_per_block, block_bytes)])
+
+    def changed(self, what: str) -> None:
+        """The user has changed something now, e.g. 'rate = 4'."""
+        self._producer.add("marks", [(monotonic_ns(), self._thread, self._name(what), self._domain)])
 
     def page(self, event: PageEvent, content: Content | None) -> None:
         """See Observer. Events go out together: with an iteration, a request that leaves, a change of the pool."""

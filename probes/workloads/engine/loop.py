@@ -85,6 +85,8 @@ class Loop:
         self.desk: Desk | None = None
         """Who takes requests from elsewhere and gets every iteration."""
         self.capture: Capture | None = None
+        self.changed: Callable[[str], None] | None = None
+        """Who is told each change that was made, like 'rate = 4'."""
         self._load = load
         self._limits = limits
         self._complain = complain
@@ -186,14 +188,22 @@ class Loop:
         try:
             if settings:
                 self.engine.change(**settings)
+                for name, value in settings.items():
+                    self._changed(f"{name} = {value}")
         except (Usage, Missing) as error:
             self._complain(str(error))
         if rate is not None:
             self._load.arrivals.change_rate(float(rate), self._now())
+            self._changed(f"rate = {rate}")
         if change.pause is not None and change.pause != self.paused:
             self._pause(change.pause)
+            self._changed("paused by the user" if change.pause else "goes on")
         if change.stop:
             self._stop()
+
+    def _changed(self, what: str) -> None:
+        if self.changed is not None:
+            self.changed(what)
 
     def _pause(self, paused: bool) -> None:
         now = time.monotonic_ns()
