@@ -14,7 +14,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -90,13 +90,16 @@ class Operators:
         self._native: NativeOperators | None = None
         self._slices: TorchSlices | None = None
         self._pace = Pace(SLICE_EVERY, *self._budget)
-        with self._guarded():
+        with ExitStack() as undo, self._guarded():
             if mode == "native":
                 self._build = Build()
+                # An interrupt of the program while the profiler starts must not leave a compiler behind.
+                undo.callback(self._build.close)
                 self._pace = Pace(WHILE_BUILT_EVERY, *self._budget)
                 self._take_native()
             if mode in ("native", "sampled") and self._native is None:
                 self._slices = TorchSlices()
+            undo.pop_all()
 
     @property
     def status(self) -> Status:

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from probes.workloads.engine.__main__ import main
+from tests.waiting import is_alive, until
 
 _TINY = ("--model", "random", "--blocks", "40", "--draft", "ngram", "--operators", "none", "--output-tokens", "24")
 PATIENCE = 60.0
@@ -140,6 +141,34 @@ def test_a_signal_ends_it_and_its_stages_in_good_order(number: signal.Signals) -
         assert process.stderr is not None
         assert process.stderr.read() == b""
     assert not any(Path(f"/proc/{pid}").exists() for pid in stages)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_stages_start_ends_it_and_them(number: signal.Signals) -> None:
+    with _engine(*_TINY, "--stages", "3") as process:
+        until(lambda: len(_children(process.pid)) == 3, "the stages are there", at_most=PATIENCE)
+        stages = _children(process.pid)
+        process.send_signal(number)
+        assert process.wait(PATIENCE) == 128 + number
+        assert not any(is_alive(pid) for pid in stages)
+        assert process.stderr is not None
+        assert process.stderr.read() == b"interrupted\n"
+
+
+def test_a_signal_while_modules_are_imported_gives_its_exit_code() -> None:
+    # An interrupt that goes through `exec` of a text, as named tuples use it, is noted by Python as not caught.
+    code = """
+import os, signal, sys, types
+from probes.workloads.engine import __main__ as engine
+def assemble(*_):
+    exec("os.kill(os.getpid(), signal.SIGTERM)", globals())
+sys.modules["probes.workloads.engine.assembly"] = types.SimpleNamespace(assemble=assemble)
+sys.argv = ["engine"]
+sys.exit(engine.main())
+"""
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 128 + signal.SIGTERM
+    assert done.stderr == "interrupted\n"
 
 
 def test_a_stage_that_dies_is_an_error_of_one_line() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inspector.errors import Usage
+from probes.workloads.engine import chain
 from probes.workloads.engine.blocks import Transfer
 from probes.workloads.engine.chain import LinkEnded
 from probes.workloads.engine.engine import Counters, Engine, Settings
@@ -21,6 +23,7 @@ from probes.workloads.engine.records import Iteration
 from probes.workloads.engine.runner import LocalRunner, Runner
 from probes.workloads.engine.stages import StagesRunner, deal, split
 from tests.engine import tiny
+from tests.waiting import is_alive
 
 MODEL = tiny.target()
 SIZE = 4
@@ -97,6 +100,38 @@ def test_a_stage_that_is_killed_ends_the_others_and_is_named() -> None:
     with pytest.raises(LinkEnded, match="stage 1 ended: signal SIGKILL"):
         _forward_until_it_fails(stages)
     assert not any(Path(f"/proc/{pid}").exists() for pid in stages.pids)
+
+
+def test_stages_that_start_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain, "_PATIENCE", 600.0)
+    stages = StagesRunner(MODEL, 2, 2, BLOCKS, SIZE)
+    for pid in stages.pids:
+        os.kill(pid, signal.SIGSTOP)
+    closes = threading.Thread(target=stages.close, daemon=True)
+    closes.start()
+    closes.join(20)
+    ended = not closes.is_alive()
+    for pid in stages.pids if not ended else ():
+        os.kill(pid, signal.SIGKILL)
+    assert ended
+    assert not any(is_alive(pid) for pid in stages.pids)
+
+
+def test_an_interrupt_while_stages_are_told_what_they_hold_ends_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[chain.Chain] = []
+
+    class Interrupted(BaseException):
+        pass
+
+    def send(self: chain.Chain, message: object) -> None:
+        made.append(self)
+        raise Interrupted
+
+    monkeypatch.setattr(chain.Chain, "send", send)
+    with pytest.raises(Interrupted):
+        StagesRunner(MODEL, 2, 2, BLOCKS, SIZE)
+    assert len(made[0].pids) == 2
+    assert not any(is_alive(pid) for pid in made[0].pids)
 
 
 def _forward_until_it_fails(stages: StagesRunner) -> None:

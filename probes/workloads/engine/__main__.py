@@ -44,13 +44,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             str(Missing("there is no memory to go on with", "", "use fewer blocks, or raise the limit (ulimit -v)"))
         )
         return Missing.exit_code
-    except KeyboardInterrupt:
+    except Interrupted:
         complain("interrupted")
     return interrupts.exit_code
 
 
 def run(options: Options, control: bool, interrupts: Interrupts) -> None:
-    """Load what is needed, then run. Raises InspectorError; KeyboardInterrupt when it is to end at once."""
+    """Load what is needed, then run. Raises InspectorError; Interrupted when it is to end at once."""
     try:
         from probes.workloads.engine.assembly import assemble
         from probes.workloads.engine.figures import Ticker
@@ -78,8 +78,16 @@ def run(options: Options, control: bool, interrupts: Interrupts) -> None:
             say(ticker.stop())
 
 
+class Interrupted(BaseException):
+    """It is to end at once.
+
+    No KeyboardInterrupt: when one goes through an `exec`, as modules use while they are imported, Python ends itself
+    by SIGINT though it was caught.
+    """
+
+
 class Interrupts:
-    """SIGINT and SIGTERM. The first calls `stop`, if that is set; without it, or another time, KeyboardInterrupt."""
+    """SIGINT and SIGTERM. The first calls `stop`, if that is set; without it, or another time, it raises Interrupted."""
 
     def __init__(self) -> None:
         self.stop: Callable[[], None] | None = None
@@ -91,7 +99,7 @@ class Interrupts:
         stop, self.stop = self.stop, None
         self.exit_code = 128 + number
         if stop is None:
-            raise KeyboardInterrupt
+            raise Interrupted
         stop()
 
 

@@ -15,6 +15,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -45,18 +46,20 @@ class Chain:
         self._processes: list[subprocess.Popen[bytes]] = []
         inlet, first = os.pipe()
         self._out = Connection(first, readable=False)
-        for number in range(count):
-            following, outlet = os.pipe()
-            try:
-                self._processes.append(_start([*command, str(number), str(inlet), str(outlet)], inlet, outlet))
-            except OSError:
-                os.close(following)
-                self.close()
-                raise
-            finally:
-                os.close(inlet)
-                os.close(outlet)
-            inlet = following
+        with ExitStack() as undo:
+            undo.callback(self.close, 0.0)
+            for number in range(count):
+                following, outlet = os.pipe()
+                try:
+                    with ExitStack() as unused:
+                        unused.callback(os.close, following)
+                        self._processes.append(_start([*command, str(number), str(inlet), str(outlet)], inlet, outlet))
+                        unused.pop_all()
+                finally:
+                    os.close(inlet)
+                    os.close(outlet)
+                inlet = following
+            undo.pop_all()
         self._in = Connection(inlet, writable=False)
         # Replies are taken at once: links that all wait to write would wait for ever.
         self._reader = threading.Thread(target=self._read, name="replies", daemon=True)
@@ -82,10 +85,14 @@ class Chain:
             raise self._ended()
         return reply
 
-    def close(self) -> None:
-        """End all links: what was sent is still worked off within some seconds. May be called again."""
+    def close(self, patience: float | None = None) -> None:
+        """End all links: what was sent is still worked off within `patience` seconds. May be called again."""
         self._out.close()
-        patient_until = time.monotonic() + _PATIENCE
+        patience = _PATIENCE if patience is None else patience
+        patient_until = time.monotonic() + patience
+        if not patience:
+            for process in self._processes:
+                process.kill()
         for process in self._processes:
             try:
                 process.wait(max(0.0, patient_until - time.monotonic()))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import pairwise
 
 import torch
@@ -51,8 +52,12 @@ class StagesRunner:
         self._unanswered = 0
         self._blocks = blocks
         parts = tuple(_part(model, layers) for layers in split(model.shape.layers, stages))
+        self._starting = True
         self._chain = Chain(COMMAND, stages, "stage")
-        self._tell(Setup(model.shape, parts, blocks, tokens_per_block, host_blocks, threads))
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            self._tell(Setup(model.shape, parts, blocks, tokens_per_block, host_blocks, threads))
+            undo.pop_all()
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -82,6 +87,7 @@ class StagesRunner:
             self._unanswered -= 1
             if isinstance(reply, Refused):
                 refused = reply.error
+        self._starting = False
         if refused is not None:
             raise refused
 
@@ -118,8 +124,8 @@ class StagesRunner:
         self._blocks = blocks
 
     def close(self) -> None:
-        """End the stages. May be called again, and by another thread."""
-        self._chain.close()
+        """End the stages: at once while they start, which takes them seconds. May be called again."""
+        self._chain.close(0.0 if self._starting else None)
 
     def _tell(self, message: Message) -> None:
         self._chain.send(message)
