@@ -87,7 +87,7 @@ class Interrupted(BaseException):
 
 
 class Interrupts:
-    """SIGINT and SIGTERM. The first calls `stop`, if that is set; without it, or another time, it raises Interrupted."""
+    """SIGINT and SIGTERM. The first calls `stop`, if that is set; without it, or another time, Interrupted."""
 
     def __init__(self) -> None:
         self.stop: Callable[[], None] | None = None
