@@ -155,7 +155,7 @@ def test_a_signal_while_stages_start_ends_it_and_them(number: signal.Signals) ->
         assert process.stderr.read() == b"interrupted\n"
 
 
-def test_a_signal_while_modules_are_imported_gives_its_exit_code() -> None:
+def test_a_signal_while_modules_are_imported_gives_its_exit_code(tmp_path: Path) -> None:
     # An interrupt that goes through `exec` of a text, as named tuples use it, is noted by Python as not caught.
     code = """
 import os, signal, sys, types
@@ -166,7 +166,8 @@ sys.modules["probes.workloads.engine.assembly"] = types.SimpleNamespace(assemble
 sys.argv = ["engine"]
 sys.exit(engine.main())
 """
-    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
+    (tmp_path / "starts.py").write_text(code)
+    done = subprocess.run([sys.executable, "-m", "starts"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 128 + signal.SIGTERM
     assert done.stderr == "interrupted\n"
 
