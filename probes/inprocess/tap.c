@@ -298,19 +298,19 @@ static void forked(void) {
 
 static void at_exit(void);
 
-/* Begin to record into the ring file `path`. `node_level`: each kernel of a CUDA graph, not the graph as a whole.
- * 0; below 0 an error of ours (see the enum); above 0 a CUptiResult. */
-int tap_start(const char *cupti_path, const char *path, int node_level, uint64_t capacity) {
+/* Begin to record into the ring file `path`. `how`: 1 for each kernel of a CUDA graph, not the graph as a whole; 2 when
+ * the process may have launched work before. 0; below 0 an error of ours (see the enum); above 0 a CUptiResult. */
+int tap_start(const char *cupti_path, const char *path, int how, uint64_t capacity) {
     pthread_mutex_lock(&controlling);
     int result = 0;
     if (on) { result = STARTED; goto out; }
-    if ((result = cupti_find(cupti_path))) goto out;
+    if ((result = cupti_find(cupti_path, how & 2))) goto out;
     if (!ring.words) {
         forget();
         if (ring_open(&ring, path, "kernels", LAYOUTS, capacity)) { result = NO_RING; goto out; }
     }
     if (!names) send_name(&ring, "kernels");                                            /* the name of the process */
-    base_nodes = nodes = node_level, no_nodes = 0, held = 0, message = "";
+    base_nodes = nodes = how & 1, no_nodes = 0, held = 0, message = "";
     pair_clocks();
     if ((result = enable_all())) {
         message = "CUPTI refused";

@@ -31,6 +31,8 @@ _ERRORS = {
     -3: "the ring cannot be made",
     -4: "no thread could be started",
     -5: "it runs already",
+    -6: "its CUPTI is older than 12.6, which may end a process whose CUDA graphs were captured before records begin: "
+    "start it with inflight record",
     2: "CUPTI says that the device is not valid",
     15: "CUPTI is not initialised: its version may be newer than the driver allows",
     33: "CUPTI is not allowed on this virtual GPU",
@@ -91,13 +93,19 @@ class Tap:
         self._library.tap_start.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint64]
         self._library.tap_count.restype = ctypes.c_int64
 
-    def start(self, node_level: bool = False, cupti: str = "", capacity: int = KERNEL_CAPACITY) -> str:
-        """Record into the recording that the environment names; '' or why not. `node_level`: every kernel of graphs."""
+    def start(
+        self, node_level: bool = False, cupti: str = "", capacity: int = KERNEL_CAPACITY, late: bool = False
+    ) -> str:
+        """Record into the recording that the environment names; '' or why not.
+
+        `node_level`: every kernel of graphs. `late`: the process may have launched work before.
+        """
         folder = os.environ.get(ENVIRONMENT)
         if not folder:
             return "nobody records"
         path = os.path.join(folder, f"kernels-{os.getpid()}.ring")
-        code = self._library.tap_start(os.fsencode(cupti) or None, os.fsencode(path), int(node_level), capacity)
+        how = int(node_level) + 2 * int(late)
+        code = self._library.tap_start(os.fsencode(cupti) or None, os.fsencode(path), how, capacity)
         return _ERRORS.get(code, f"CUPTI refused with error {code}") if code else ""
 
     def pause(self) -> None:

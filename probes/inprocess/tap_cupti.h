@@ -8,8 +8,9 @@
 #include <string.h>
 
 enum { KERNEL = 10, MEMCPY = 1, MEMSET = 2, GRAPH = 51 };                       /* CUpti_ActivityKind */
-enum { NO_CUPTI = -1, TOO_OLD = -2 };
-enum { OLDEST = 120000 };
+enum { NO_CUPTI = -1, TOO_OLD = -2, TOO_OLD_LATE = -6 };
+/* CUPTI_API_VERSION: 19 is that of CUDA 12.0, 24 that of 12.6; since 13.0 it is 130000 and so on. */
+enum { OLDEST = 19, OLDEST_LATE = 24 };
 
 static struct {
     int (*next)(uint8_t *, size_t, uint8_t **), (*flush)(uint32_t), (*enable)(int), (*disable)(int);
@@ -30,14 +31,16 @@ static void *cupti_library(const char *path) {
     return NULL;
 }
 
-/* Fill the table; 0, NO_CUPTI or TOO_OLD. */
-static int cupti_find(const char *path) {
+/* Fill the table; 0 or one of the errors above. `late`: CUDA graphs may have been captured before, which ended the
+ * process where records began afterwards, before 12.6. */
+static int cupti_find(const char *path, int late) {
     void *library = cupti_library(path);
     int (*version)(uint32_t *) = NULL;
     uint32_t number = 0;
     if (!library) return NO_CUPTI;
     *(void **)&version = dlsym(library, "cuptiGetVersion");
     if (!version || version(&number) || number < OLDEST) return TOO_OLD;
+    if (late && number < OLDEST_LATE) return TOO_OLD_LATE;
     *(void **)&cupti.next = dlsym(library, "cuptiActivityGetNextRecord");
     *(void **)&cupti.flush = dlsym(library, "cuptiActivityFlushAll");
     *(void **)&cupti.enable = dlsym(library, "cuptiActivityEnable");

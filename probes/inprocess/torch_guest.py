@@ -24,16 +24,21 @@ GRAPHS = "TLLM_INSPECTOR_GRAPHS"
 CUPTI = "TLLM_INSPECTOR_CUPTI"
 logger = logging.getLogger(__name__)
 _taps: list[Tap] = []
+_undo: list[tuple[Any, str, Any, Any]] = []
+"""What was wrapped: its owner, its name, what was there, and what is there now."""
 
 
-def attach(torch: ModuleType) -> None:
-    """Start the tap where the CUDA driver has not been told to, and stand aside for torch.profiler."""
+def attach(torch: ModuleType, late: bool = False) -> None:
+    """Start the tap where the CUDA driver has not been told to, and stand aside for torch.profiler.
+
+    `late`: what torch has launched so far was not recorded.
+    """
     library = os.environ.get(TAP)
     if not library:
         return
     tap = Tap(Path(library))
     if os.environ.get(INJECTION) != library:
-        why = tap.start(os.environ.get(GRAPHS) == "node", os.environ.get(CUPTI, ""))
+        why = tap.start(os.environ.get(GRAPHS) == "node", os.environ.get(CUPTI, ""), late=late)
         if why:
             raise RuntimeError(why)
     _taps.append(tap)
@@ -50,7 +55,20 @@ def _stand_aside(tap: Tap) -> None:
     ):
         method = getattr(profile, name, None)
         if method is not None:
-            setattr(profile, name, _wrapped(method, before, after))
+            wrapped = _wrapped(method, before, after)
+            setattr(profile, name, wrapped)
+            _undo.append((profile, name, method, wrapped))
+
+
+def detach() -> None:
+    """End the tap, and leave torch as it was found."""
+    while _undo:
+        owner, name, before, now = _undo.pop()
+        # Whatever somebody else has put around ours keeps it.
+        if getattr(owner, name, None) is now:
+            setattr(owner, name, before)
+    while _taps:
+        _taps.pop().stop()
 
 
 def _wrapped(

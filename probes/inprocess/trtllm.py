@@ -44,20 +44,35 @@ BUDGET = 0.01
 """The share of the time of a step that this probe may take; beyond, page tables are read in one step of several."""
 _MOST_WAITING = 1 << 14
 _ENCODE_S = 0.02
+_MOST_UNSETTLED = 64
+"""More batches than any pipeline has under way."""
 logger = logging.getLogger(__name__)
 
 
-def attach(module: ModuleType) -> None:
-    """Wrap the executor of `module` (py_executor). Does nothing when nobody records."""
+_probes: list[Probe] = []
+
+
+def attach(module: ModuleType, late: bool = False) -> None:
+    """Wrap the executor of `module` (py_executor). Does nothing when nobody records. `late`: it may be at work."""
     producer = from_environment("trtllm")
     if producer is not None:
-        Probe(producer).wrap(module)
+        _probes.append(Probe(producer, late))
+        _probes[-1].wrap(module)
+
+
+def detach() -> None:
+    """End, and leave the executor as it was found."""
+    while _probes:
+        _probes.pop().close()
 
 
 class Probe:
-    """One process's probe. `off` says of each part that is switched off, why."""
+    """One process's probe. `off` says of each part that is switched off, why.
 
-    def __init__(self, producer: Producer) -> None:
+    `late`: it came to an executor that may be at work; what was launched before is not told.
+    """
+
+    def __init__(self, producer: Producer, late: bool = False) -> None:
         self.off: dict[str, str] = {}
         self.pages_every = 1
         self._producer = producer
@@ -66,7 +81,9 @@ class Probe:
         self._tables: dict[int, list[int]] = {}
         self._checked: set[str] = set()
         self._pool: tuple[int, int] | None = None
-        self._unsettled: deque[tuple[int, list[tuple[Any, int, int, int]]]] = deque()
+        self._unsettled: deque[tuple[int, Any, list[tuple[Any, int, int, int]]]] = deque()
+        self._is_aligned = not late
+        self._wrapped: list[tuple[Any, str, Any, Any]] = []
         self._cost_ns = self._step_ns = self._steps = 0
         self._begun_ns = 0
         self._encoder = Encoder(producer)
@@ -91,8 +108,14 @@ class Probe:
         atexit.register(self.close)
 
     def close(self) -> None:
-        """Encode what waits, and end."""
+        """Encode what waits, and end; the executor is as it was, but for what others have put around ours."""
+        if self._ended.is_set():
+            return
         self._ended.set()
+        atexit.unregister(self.close)
+        for owner, name, before, now in self._wrapped:
+            if getattr(owner, name, None) is now:
+                setattr(owner, name, before)
         if self._thread is not None:
             self._thread.join(5)
         self._put("ended", time.monotonic_ns())
@@ -115,15 +138,16 @@ class Probe:
         method = getattr(owner, found)
 
         def call(this: Any, *args: Any, **kwargs: Any) -> Any:
-            if before is not None:
+            if before is not None and not self._ended.is_set():
                 self._guarded(before, this, None, args, kwargs)
             result = method(this, *args, **kwargs)
-            if after is not None:
+            if after is not None and not self._ended.is_set():
                 self._guarded(after, this, result, args, kwargs)
             return result
 
         call.__name__, call.__doc__, call.__wrapped__ = found, method.__doc__, method  # type: ignore[attr-defined]
         setattr(owner, found, call)
+        self._wrapped.append((owner, found, method, call))
 
     def _guarded(self, part: Callable[..., None], this: Any, result: Any, args: Any, kwargs: Any) -> None:
         begun = time.monotonic_ns()
@@ -181,12 +205,24 @@ class Probe:
         queued = len(getattr(executor, "waiting_queue", ()) or ())
         self._put("batch", iteration, now, rows, paused, queued, TOKENS not in self.off)
         if TOKENS not in self.off:
-            self._unsettled.append((iteration, unsettled))
+            self._unsettled.append((iteration, batch, unsettled))
 
-    def _settled(self, executor: Any, result: Any, now: int, *args: Any, **kwargs: Any) -> None:
+    def _settled(self, executor: Any, result: Any, now: int, sample: Any = None, *args: Any, **kwargs: Any) -> None:
         if TOKENS in self.off or not self._unsettled:
             return
-        iteration, requests = self._unsettled.popleft()
+        if not self._is_aligned:
+            # Batches that were launched before we came are settled first.
+            self._check("sample", sample)
+            if TOKENS in self.off:
+                return
+            if read("sample", sample, "scheduled_requests") is not self._unsettled[0][1]:
+                if len(self._unsettled) >= _MOST_UNSETTLED:
+                    self.off[TOKENS] = "it came late, and no result is of a batch that it has seen"
+                    self._unsettled.clear()
+                    self._tell()
+                return
+            self._is_aligned = True
+        iteration, _, requests = self._unsettled.popleft()
         rows = []
         for request, number, before, drafted in requests:
             emitted = int(read("request", request, "get_num_tokens")(0)) - before

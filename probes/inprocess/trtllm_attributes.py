@@ -49,6 +49,8 @@ NEEDS: tuple[Need, ...] = (
     Need("pages", ("get_cache_indices", "get_batch_cache_indices"), "1.0", (PAGES,)),
     Need("pages", ("tokens_per_block",), "1.0", (PAGES,)),
     Need("pages", ("blocks_in_primary_pool", "max_num_blocks", "num_blocks"), "1.0", (PAGES,)),
+    # Only of an executor that was at work before the probe came.
+    Need("sample", ("scheduled_requests",), "1.0", (TOKENS,)),
     Need("statistics", ("to_json_str",), "1.0", (STATISTICS,)),
 )
 DUMMIES: tuple[str, ...] = ("is_dummy", "is_dummy_request", "is_attention_dp_dummy", "is_cuda_graph_dummy")

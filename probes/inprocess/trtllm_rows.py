@@ -163,6 +163,10 @@ class Encoder:
             kind = (_REUSED if self._holders[block] else _ALLOCATED) if taken else _FREED
             self._holders[block] += 1 if taken else -1
             known = self._requests.get(request)
+            if known is None and taken:
+                # Nobody told that it came: requests are not read, or it was there before us.
+                known = self._requests[request] = _Request(now, -1, -1)
+                self._say(request)
             if known is not None:
                 known.blocks += 1 if taken else -1
             rows.append((now, self._sequence, block, request, kind, place, -1, 0, 0, 0))

@@ -78,14 +78,17 @@ class _Loader:
 
 
 def let_in(probe: str, module: ModuleType) -> None:
-    """Call a probe's `attach` on its module."""
+    """Call a probe's `attach` on its module; in a process that is only prepared, when it is asked for."""
     try:
-        importlib.import_module(f"{__package__}.{probe}").attach(module)
+        if os.environ.get("TLLM_INSPECTOR_STANDBY"):
+            importlib.import_module(f"{__package__}.standby").keep(probe, module)
+        else:
+            importlib.import_module(f"{__package__}.{probe}").attach(module)
     except Exception as error:
         import logging
 
         logging.getLogger(__name__).debug("probe %s stays off", probe, exc_info=True)
-        _tell(probe, error)
+        tell(probe, error)
 
 
 def arm() -> None:
@@ -102,7 +105,7 @@ def arm() -> None:
         let_in(probe, sys.modules[name])
 
 
-def _tell(probe: str, error: Exception) -> None:
+def tell(probe: str, error: Exception) -> None:
     """Leave a note in the recording that a probe is off, and why."""
     import logging
 

@@ -31,11 +31,8 @@ static int64_t monotonic(void) { struct timespec t; clock_gettime(CLOCK_MONOTONI
 static int64_t now(void) { return monotonic() + setting("STAND_IN_SKEW_NS", 5000000000000000); }
 
 static int record_size(void) {
-    switch (setting("STAND_IN_VERSION", 130000) / 100) {
-    case 1200: return 208;
-    case 1300: return 216;
-    default: return 248;
-    }
+    int64_t version = setting("STAND_IN_VERSION", 130000);
+    return version < 100 ? 208 : version == 130000 ? 216 : 248;
 }
 
 static void hand_over(void) {

@@ -75,16 +75,15 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Where the workload lives: a package that looks like TensorRT-LLM's executor, and the worker."""
-    package = tmp_path / "tensorrt_llm" / "_torch" / "pyexecutor"
+def lay_out(folder: Path, num_requests: int = 12) -> Path:
+    """Put a workload there: a package that looks like TensorRT-LLM's executor, and the worker."""
+    package = folder / "tensorrt_llm" / "_torch" / "pyexecutor"
     package.mkdir(parents=True)
     for each in (package, package.parent, package.parent.parent):
         (each / "__init__.py").write_text("", encoding="utf-8")
     stand_in = Path(__file__).with_name("trtllm_stand_in.py").read_text(encoding="utf-8")
-    made = """
-_made = executor_module('1.2', True, 3, 12)
+    made = f"""
+_made = executor_module('1.2', True, 3, {num_requests})
 PyExecutor, ResourceManager = _made.PyExecutor, _made.ResourceManager
 def plan(seed):
     executor = PyExecutor()
@@ -92,8 +91,14 @@ def plan(seed):
     return executor
 """
     (package / "py_executor.py").write_text(stand_in + made, encoding="utf-8")
-    (tmp_path / "worker.py").write_text(WORKER, encoding="utf-8")
-    return tmp_path
+    (folder / "worker.py").write_text(WORKER, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the workload lives."""
+    return lay_out(tmp_path)
 
 
 def record(folder: Path, script: str, *launcher: str) -> subprocess.CompletedProcess[str]:

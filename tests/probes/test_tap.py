@@ -79,13 +79,11 @@ print(json.dumps({"said": said, "counts": counts._asdict(), "emitted": stand_in.
 """
 
 
-@pytest.fixture(scope="module")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def build_libraries(folder: Path) -> tuple[Path, Path]:
     """The tap as a launch builds it, and the stand-in."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler: the kernel tap cannot be built")
-    folder = tmp_path_factory.mktemp("tap")
     built = tap.build(folder / "cache")
     assert isinstance(built, Path), built
     out = folder / "libstandin.so"
@@ -93,6 +91,12 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         [compiler, "-O1", "-shared", "-fPIC", "-Wall", "-Werror", "-o", out, SOURCE, "-lpthread"], check=True
     )
     return built, out
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Built once."""
+    return build_libraries(tmp_path_factory.mktemp("tap"))
 
 
 def run(
@@ -122,7 +126,7 @@ def run(
 WHOLE = [["start", {}], ["until", 60_000], ["stop"]]
 
 
-@pytest.mark.parametrize("version", [120000, 130000, 130500])
+@pytest.mark.parametrize("version", [19, 28, 130000, 130500])
 def test_every_record_arrives_with_every_layout(libraries: tuple[Path, Path], tmp_path: Path, version: int) -> None:
     told, ring = run(libraries, tmp_path, WHOLE, STAND_IN_VERSION=version, STAND_IN_TOTAL=60_000)
     assert told["said"] == ["", None]
@@ -343,7 +347,7 @@ def test_after_the_watchdog_spoke_it_can_be_mended(libraries: tuple[Path, Path],
 @pytest.mark.parametrize(
     ("environment", "why"),
     [
-        ({"STAND_IN_VERSION": 110800}, "older than 12.0"),
+        ({"STAND_IN_VERSION": 18}, "older than 12.0"),
         ({"STAND_IN_REFUSES": "10=35"}, "permission"),
         ({"STAND_IN_REFUSES": "10=39"}, "another profiler"),
         ({"STAND_IN_REFUSES": "10=99"}, "error 99"),
@@ -354,6 +358,13 @@ def test_what_cupti_refuses_is_a_sentence(
 ) -> None:
     told, _ = run(libraries, tmp_path, [["start", {}], ["stop"]], **environment)
     assert why in told["said"][0]
+
+
+def test_before_12_6_it_does_not_come_late(libraries: tuple[Path, Path], tmp_path: Path) -> None:
+    told, _ = run(libraries, tmp_path, [["start", {"late": True}]], STAND_IN_VERSION=23)
+    assert "older than 12.6" in told["said"][0]
+    told, _ = run(libraries, tmp_path, [["start", {"late": True}], ["stop"]], STAND_IN_VERSION=24)
+    assert told["said"] == ["", None]
 
 
 def test_no_cupti_or_no_driver(libraries: tuple[Path, Path], tmp_path: Path) -> None:

@@ -14,14 +14,36 @@ from inspector.trace.schema import NEVER
 from probes.inprocess.producer import Producer
 from probes.inprocess.trtllm import Probe
 from probes.inprocess.trtllm_attributes import BATCH, NEEDS, PAGES, PARTS, REQUESTS, STATISTICS, TOKENS
-from tests.probes.trtllm_stand_in import LAYOUTS, ListBatch, Pages, PropertyBatch, Request, Statistics, executor_module
+from tests.probes.trtllm_stand_in import (
+    LAYOUTS,
+    ListBatch,
+    Pages,
+    PropertyBatch,
+    Request,
+    Sample,
+    Statistics,
+    executor_module,
+)
 
 
-def ran(folder: Path, module: Any) -> tuple[Any, Probe, dict[str, Any], list[str]]:
-    """The executor after its run, its probe, and what came out of the ring."""
-    probe = Probe(Producer(str(folder), "trtllm"))
-    probe.wrap(module)
-    executor = module.PyExecutor()
+def ran(folder: Path, module: Any, late: int = 0) -> tuple[Any, Probe, dict[str, Any], list[str]]:
+    """The executor after its run, its probe, and what came out of the ring. The probe comes after `late` loops."""
+    probe = Probe(Producer(str(folder), "trtllm"), late > 0)
+    executor_class, loops = module.PyExecutor, 0
+    if late:
+        fetch, name = getattr(executor_class, executor_class.fetching), executor_class.fetching
+
+        def fetching(self: Any) -> Any:
+            nonlocal loops
+            loops += 1
+            if loops == late:
+                probe.wrap(module)
+            return fetch(self)
+
+        setattr(executor_class, name, fetching)
+    else:
+        probe.wrap(module)
+    executor = executor_class()
     executor.run()
     probe.close()
     (path,) = folder.glob("*.ring")
@@ -97,7 +119,45 @@ def test_warm_up_and_requests_that_only_fill_are_left_out(tmp_path: Path) -> Non
     assert set(tables["requests"]["request"].tolist()) == set(range(7, 17))
 
 
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_probe_that_comes_late_gives_results_to_the_batch_that_they_are_of(
+    tmp_path: Path, layout: str, overlap: bool
+) -> None:
+    module = executor_module(layout, overlap, seed=4, num_requests=30)
+    executor, probe, tables, _ = ran(tmp_path, module, late=9)
+    assert probe.off == {}
+    ids = tables["requests"]["request"].tolist()
+    numbers = tables["iterations"]["iteration"].tolist()
+    assert numbers == [number for number, *_ in executor.truth["iterations"] if number >= numbers[0] > 0]
+    steps, told = tables["steps"], {}
+    for at in range(len(steps["phase"])):
+        if steps["phase"][at] in (1, 2):
+            key = numbers[steps["iteration"][at]], ids[steps["request"][at]]
+            told[key] = tuple(int(steps[column][at]) for column in ("emitted", "drafted", "accepted"))
+    assert told == {key: value for key, value in executor.truth["settled"].items() if key[0] >= numbers[0]}
+
+
+def test_a_probe_that_goes_leaves_the_classes_as_they_were(tmp_path: Path) -> None:
+    module: Any = executor_module("1.2", overlap=False, seed=2, num_requests=8)
+    before = {kind: dict(vars(kind)) for kind in (module.PyExecutor, module.ResourceManager)}
+    probe = Probe(Producer(str(tmp_path), "trtllm"))
+    probe.wrap(module)
+    assert vars(module.PyExecutor) != before[module.PyExecutor]
+    # Somebody wraps what we have wrapped: that stays, and ours within it does nothing any more.
+    ours = module.PyExecutor._forward_step
+    module.PyExecutor._forward_step = lambda *args: ours(*args)
+    theirs = module.PyExecutor._forward_step
+    probe.close()
+    records = probe._producer.records
+    assert module.PyExecutor._forward_step is theirs
+    assert vars(module.ResourceManager) == before[module.ResourceManager]
+    module.PyExecutor().run()
+    assert probe._producer.records == records
+
+
 OWNERS: dict[str, Any] = {
+    "sample": [Sample],
     "request": [Request],
     "batch": [ListBatch, PropertyBatch],
     "pages": [Pages],
@@ -122,7 +182,7 @@ def test_a_missing_name_costs_only_what_needs_it(tmp_path: Path, monkeypatch: py
         return False if of_owner and name in hidden else hasattr(thing, name)
 
     monkeypatch.setattr(attributes, "hasattr", blind, raising=False)
-    executor, probe, tables, texts = ran(tmp_path, module)
+    executor, probe, tables, texts = ran(tmp_path, module, late=3 if need.owner == "sample" else 0)
     expected = set(need.parts)
     # The pool's manager can also be found by its key; nobody misses the attribute.
     if need.names == ("kv_cache_manager",):

@@ -88,6 +88,14 @@ class DraftKey:
     name = "DRAFT_KV_CACHE_MANAGER"
 
 
+class Sample(list[Request]):
+    """`SampleState`: what a batch gave."""
+
+    def __init__(self, batch: Any, requests: list[Request]) -> None:
+        super().__init__(requests)
+        self.scheduled_requests = batch
+
+
 class Statistics:
     def __init__(self, text: str) -> None:
         self.text = text
@@ -127,7 +135,14 @@ def executor_module(layout: str, overlap: bool, seed: int, num_requests: int) ->
                 Request(7 + n, self.random.randint(1, 30), self.random.randint(1, 12)) for n in range(num_requests)
             ]
             self.active: list[Request] = []
-            self.truth: dict[str, Any] = {"emitted": {}, "drafted": {}, "accepted": {}, "used": [], "iterations": []}
+            self.truth: dict[str, Any] = {
+                "emitted": {},
+                "drafted": {},
+                "accepted": {},
+                "used": [],
+                "iterations": [],
+                "settled": {},
+            }
             warm = Request(1, 4, 4, dummy=True)
             self._forward_step(batch_class([warm], [], []))
             self.is_warmup = False
@@ -135,13 +150,15 @@ def executor_module(layout: str, overlap: bool, seed: int, num_requests: int) ->
         def _forward_step(self, scheduled_requests: Any, *more: Any) -> dict[str, int]:
             return {"logits": len(scheduled_requests.generation_requests)}
 
-        def _update_requests(self, sample_state: list[Request], resource_manager: Any = None) -> None:
+        def _update_requests(self, sample_state: Any, resource_manager: Any = None) -> None:
             for request in sample_state:
                 left = request.py_prompt_len + request.py_max_new_tokens - request._tokens
                 drafted = len(request.py_draft_tokens)
                 accepted = self.random.randint(0, drafted)
                 request.py_num_accepted_draft_tokens = accepted
                 emitted = min(1 + accepted, left)
+                number = sample_state.scheduled_requests.number
+                self.truth["settled"][number, request.py_request_id] = (emitted, drafted, accepted)
                 request._tokens += emitted
                 request.context_current_position = request.py_prompt_len
                 for key, value in (("emitted", emitted), ("drafted", drafted), ("accepted", accepted)):
@@ -176,6 +193,7 @@ def executor_module(layout: str, overlap: bool, seed: int, num_requests: int) ->
                 batch = batch_class(context, generation + dummy, [])
                 if context or generation:
                     self.resource_manager.prepare_resources(batch)
+                    batch.number = self.iter_counter
                     self._forward_step(batch)
                     self.truth["iterations"].append((self.iter_counter, len(context), len(generation)))
                     self.truth["used"].append(
@@ -187,7 +205,7 @@ def executor_module(layout: str, overlap: bool, seed: int, num_requests: int) ->
                     now = None
                 settle, before = (before, now) if overlap else (now, None)
                 if settle is not None:
-                    self._update_requests(settle[1], self.resource_manager)
+                    self._update_requests(Sample(*settle), self.resource_manager)
                     self.resource_manager.update_resources(settle[0])
                     self._append_iter_stats(
                         Statistics(
@@ -207,6 +225,7 @@ def executor_module(layout: str, overlap: bool, seed: int, num_requests: int) ->
 
     fetching = "_fetch_new_requests" if later else "_fetch_and_activate_new_requests"
     ending = "_terminate_request" if later else "_do_terminate_request"
+    PyExecutor.fetching = fetching  # type: ignore[attr-defined]
     setattr(PyExecutor, fetching, PyExecutor.fetch)
     setattr(PyExecutor, ending, PyExecutor.end)
     module = types.ModuleType("py_executor")

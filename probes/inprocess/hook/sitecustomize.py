@@ -12,7 +12,8 @@ def _arm() -> None:
     import os
     import sys
 
-    if not os.environ.get("TLLM_INSPECTOR_RUN") or "_inflight_guest" in sys.modules:
+    wanted = os.environ.get("TLLM_INSPECTOR_RUN") or os.environ.get("TLLM_INSPECTOR_STANDBY")
+    if not wanted or "_inflight_guest" in sys.modules:
         return
     # Under a name of its own: a user's `probes` is never shadowed, nor ours by it.
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
