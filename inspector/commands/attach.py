@@ -6,12 +6,16 @@ import argparse
 import os
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inspector.commands import common, record
+from inspector.errors import Missing, Usage
 
 if TYPE_CHECKING:
+    from probes.recorder import Outcome as Recorded
+    from probes.server_http.attach import Outcome
     from probes.server_http.finding import Found
 
 NAME = "attach"
@@ -39,6 +43,9 @@ def run(args: argparse.Namespace) -> int:
     from probes.server_http.access import access
     from probes.server_http.finding import find
 
+    prepared = _prepared(args.target)
+    if prepared is not None:
+        return _record_prepared(prepared, args)
     trust = access(os.environ, args.token_file, args.ca, args.insecure)
     found = find(args.target, trust)
     address = found.address
@@ -49,7 +56,41 @@ def run(args: argparse.Namespace) -> int:
     from probes.server_http.attach import Plan, attach
 
     plan = Plan(address, Path(out), trust, args.seconds, found.pid, found.settings, args.control)
-    outcome = attach(plan)
+    return _ended(out, attach(plan))
+
+
+def _prepared(target: str) -> int | None:
+    """The process that `target` names, where it was started prepared. Raises Usage when it is recorded already."""
+    from inspector.trace import lock
+    from probes.inprocess.producer import ENVIRONMENT
+    from probes.server_http import processes
+    from probes.server_http.address import process_number
+    from probes.standby import prepared
+
+    pid = process_number(target)
+    if pid is None or sys.platform != "linux":
+        return None
+    folder = processes.environment(pid).get(ENVIRONMENT, "")
+    if folder and lock.is_held(Path(folder)):
+        raise Usage(f"process {pid} is being recorded already", f"into {folder}", f"inflight {folder} shows it live")
+    with suppress(Missing):
+        return pid if prepared(pid) else None
+    return None  # There is no place where it could tell so; its HTTP port is as good as ever.
+
+
+def _record_prepared(pid: int, args: argparse.Namespace) -> int:
+    from probes.recorder import Plan, record_prepared
+
+    out = args.out or record.default_out(f"attach-{pid}")
+    if not args.headless:
+        return record.open_window([NAME, str(pid), *record.recording_argv(args, out)])
+    sys.stderr.write(f"inflight: process {pid} is prepared: it is recorded from within, its HTTP paths are not read\n")
+    plan = Plan([NAME, str(pid)], Path(out), args.seconds, args.control)
+    outcome = record_prepared(plan, pid)
+    return _ended(out, outcome)
+
+
+def _ended(out: str, outcome: Outcome | Recorded) -> int:
     if outcome.failure is not None:
         raise outcome.failure
     lost = f", {outcome.lost:,} lost" if outcome.lost else ""

@@ -85,7 +85,8 @@ def _address_of(pid: int, access: Access) -> Address:
         raise Missing(f"process {pid} cannot be looked into", "it is another user's", _BY_ADDRESS) from None
     if not listeners:
         why = "it listens at no port, and nothing can be put into a process that runs and was not prepared for it"
-        raise Unreadable(what, why, "start it with inflight record -- COMMAND, or name the address of its server")
+        do = "start it with inflight record -- COMMAND (or record --standby, to attach later), or name an address"
+        raise Unreadable(what, why, do)
     ports = ", ".join(str(listener.port) for listener in listeners)
     if not processes.shares_network(pid):
         why = f"it listens at port {ports} of a network of its own, as in a container"
