@@ -88,11 +88,13 @@ class Exporting:
     def _write(self, view: View, suffix: str, kind: str, write: Callable[[Path], None]) -> None:
         trace = self._window.session.trace
         stem = Path(trace.info.paths[0]).name.split(".")[0] if trace is not None and trace.info.paths else "trace"
-        proposed = str(Path.home() / f"{stem}-{view.ID}.{suffix}")
+        settings = self._window.host.settings
+        proposed = settings.place_for(f"{stem}-{view.ID}.{suffix}")
         chosen, _ = QFileDialog.getSaveFileName(self._window, f"Export {view.TITLE} as {kind}", proposed, f"*.{suffix}")
         if not chosen:
             return
         path = Path(chosen) if Path(chosen).suffix else Path(f"{chosen}.{suffix}")
+        settings.remember_place(path)
         try:
             write(path)
         except InspectorError as error:

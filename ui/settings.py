@@ -24,8 +24,9 @@ class Settings:
 
     `theme` is "system", "light" or "dark"; `keys` holds the bindings that differ from the preset, by action id;
     `recent` the traces opened last, newest first, each a list of paths; `launched` what was launched or attached
-    to last, each as kind, command line or address, and working folder; `geometry` and `layout` are Qt's own bytes in
-    base64; `arrangements` what a trace looked like, by the fingerprint of its paths, last used last.
+    to last, each as kind, command line or address, and working folder; `saved_in` the folder saved into last;
+    `geometry` and `layout` are Qt's own bytes in base64; `arrangements` what a trace looked like, by the fingerprint
+    of its paths, last used last.
     """
 
     theme: str = "system"
@@ -34,6 +35,7 @@ class Settings:
     keys: dict[str, list[str]] = field(default_factory=dict)
     recent: list[list[str]] = field(default_factory=list)
     launched: list[list[str]] = field(default_factory=list)
+    saved_in: str = ""
     geometry: str = ""
     layout: str = ""
     arrangements: dict[str, Json] = field(default_factory=dict)
@@ -69,6 +71,16 @@ class SettingsFile:
         """Put a trace at the head of the recent ones, and save."""
         entry = list(paths)
         self.values.recent = [entry, *(other for other in self.values.recent if other != entry)]
+        self.save()
+
+    def place_for(self, name: str) -> str:
+        """The path to propose for a new file: in the folder saved into last, else at home."""
+        last = Path(self.values.saved_in)
+        return str((last if self.values.saved_in and last.is_dir() else Path.home()) / name)
+
+    def remember_place(self, path: Path) -> None:
+        """`path` was chosen to save to."""
+        self.values.saved_in = str(path.absolute().parent)
         self.save()
 
     def _load(self) -> Settings:
@@ -117,6 +129,7 @@ def _wrong(raw: object) -> str:
         "keys": lambda value: isinstance(value, dict) and all(_texts(keys) for keys in value.values()),
         "recent": lambda value: isinstance(value, list) and all(_texts(paths) and paths for paths in value),
         "launched": lambda value: isinstance(value, list) and all(_texts(words) for words in value),
+        "saved_in": lambda value: isinstance(value, str),
         "geometry": lambda value: isinstance(value, str),
         "layout": lambda value: isinstance(value, str),
         "arrangements": lambda value: isinstance(value, dict) and all(isinstance(x, Mapping) for x in value.values()),

@@ -161,19 +161,22 @@ class MainWindow(QMainWindow):
         from inspector.readers import suffixes
 
         pattern = " ".join(f"*{suffix}" for suffix in suffixes())
-        recent = self.host.settings.values.recent
-        folder = str(Path(recent[0][0]).parent) if recent else str(Path.home())
-        chosen, _ = QFileDialog.getOpenFileNames(
-            self, "Open trace (several files are the ranks of one job)", folder, f"Traces ({pattern});;All files (*)"
-        )
+        title = "Open trace (several files are the ranks of one job)"
+        chosen, _ = QFileDialog.getOpenFileNames(self, title, self._opened_in(), f"Traces ({pattern});;All files (*)")
         if chosen:
             self.session.open(chosen)
 
     def choose_folder(self) -> None:
         """Ask for a recording or another trace that is a folder."""
-        chosen = QFileDialog.getExistingDirectory(self, "Open recording")
+        chosen = QFileDialog.getExistingDirectory(self, "Open recording", self._opened_in())
         if chosen:
             self.session.open([chosen])
+
+    def _opened_in(self) -> str:
+        """The folder of what was opened last, where it is still there."""
+        recent = self.host.settings.values.recent
+        last = Path(recent[0][0]).parent if recent else Path.home()
+        return str(last if last.is_dir() else Path.home())
 
     def close_trace(self) -> None:
         """Back to the start page."""

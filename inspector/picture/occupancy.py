@@ -11,6 +11,7 @@ import numpy.typing as npt
 from inspector.analysis.page_figures import Pressure, pressure
 from inspector.analysis.page_replay import Replay
 from inspector.analysis.pages import counts_of, settled_use
+from inspector.picture.changes import Changes
 from inspector.trace.selection import Window
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ Int = npt.NDArray[np.int64]
 @dataclass(frozen=True)
 class Occupancy:
     """Per column of `window`: pages `used`, `kept` (cached), `unknown`, and of the pool (`blocks`); host pages `host`.
-    `holes` are the times of missing events in the window.
+    `holes` are the times of missing events in the window; `changes` what the user told the engine at any time.
     """
 
     window: Window
@@ -34,6 +35,7 @@ class Occupancy:
     host_blocks: int
     holes: Int
     pressure: Pressure
+    changes: Changes
 
 
 def occupancy(trace: Trace, window: Window, columns: int) -> Occupancy:
@@ -66,4 +68,5 @@ def occupancy(trace: Trace, window: Window, columns: int) -> Occupancy:
         int(host_blocks.max(initial=0)),
         holes[(holes >= window.start) & (holes < window.end)],
         pressure(trace),
+        trace.index(Changes),
     )

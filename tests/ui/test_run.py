@@ -251,6 +251,7 @@ def test_knobs_and_pause_reach_what_runs(user: User, qtbot: QtBot, tmp_path: Pat
     child._set(State.RUNNING)
     field = view.knobs._fields["rate"]
     field.widget.setValue(3.5)  # type: ignore[attr-defined]
+    assert "rate = 3.5" in user.window.status.currentMessage()
     user.click("Pause workload")
     assert child.state is State.PAUSED
     assert user.sees("workload paused ·")
@@ -337,9 +338,13 @@ def test_another_trace_is_saved_as_a_recording(
 ) -> None:
     user.open(sample_traces / "decode_server.sqlite")
     place = tmp_path / "kept.inflight"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(place), ""))
+    proposed: list[str] = []
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *said: (proposed.append(said[2]), (str(place), ""))[1])
     user.press("Ctrl+S")
     assert user.session.trace is not None
+    user.press("Ctrl+S")
+    # Where the last one was saved.
+    assert Path(proposed[1]).parent == tmp_path
     assert len(inspector.open(place)["kernels"]) == len(user.session.trace["kernels"])
 
 

@@ -13,6 +13,7 @@ from inspector.picture.palette import ink
 from inspector.trace.selection import Window
 from ui.stack import paint_stack
 from ui.theme import Theme
+from ui.widgets.changes import Change, change_at, paint_changes
 from ui.widgets.hint import show_hint
 from ui.widgets.ruler import ticks
 
@@ -131,6 +132,7 @@ class Scrubber(QWidget):
             self._stack(painter, area, self._answer)
             painter.restore()
             self._warn(painter, area, self._answer)
+            paint_changes(painter, area, self._changes(self._answer), self._theme)
         self._axes(painter, area)
         self._line(painter, area)
         if self.hasFocus():
@@ -144,6 +146,9 @@ class Scrubber(QWidget):
         left, right = self.x_of(answer.window.start), self.x_of(answer.window.end)
         box = QRectF(left, area.top(), right - left, area.height())
         paint_stack(painter, box, shares, _LAYERS, self._theme, self.devicePixelRatioF())
+
+    def _changes(self, answer: Occupancy) -> list[Change]:
+        return [(self.x_of(time), text) for time, text in answer.changes.all]
 
     def _warn(self, painter: QPainter, area: QRectF, answer: Occupancy) -> None:
         thick = self._theme.px(3)
@@ -264,6 +269,7 @@ class Scrubber(QWidget):
         pressed = (answer.pressure.starts <= time) & (time < answer.pressure.ends)
         if pressed.any():
             lines.append(("pressure", "no page to be had while requests wait"))
+        lines += change_at(x, self._changes(answer))
         for stall in answer.pressure.stalls:
             if stall.window.start <= time < stall.window.end:
                 lines.append(("stall", f"{stall.iterations:,} iterations in which none finished and none was admitted"))

@@ -45,7 +45,8 @@ ALIVE = frozenset((State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING))
 
 class Child(QObject):
     """One run at a time. `changed` when its state does, `ticked` about ten times a second while it lives, `written`
-    with new lines of output, `recording` once when there is a folder that can be followed.
+    with new lines of output, `recording` once when there is a folder that can be followed, `told` with what was
+    passed on.
 
     `code` is its exit code, negative for a signal; `trouble` says in one line why it could not be started.
     """
@@ -54,6 +55,7 @@ class Child(QObject):
     ticked = Signal()
     written = Signal(list)
     recording = Signal(str)
+    told = Signal(dict)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -123,7 +125,10 @@ class Child(QObject):
         if len(self._waiting) + len(line) > _MOST_WAITING:
             return False
         self._waiting += line
-        return self._pass_on()
+        passed = self._pass_on()
+        if passed:
+            self.told.emit(dict(message))
+        return passed
 
     def pause(self, on: bool) -> None:
         """Let the workload stand still, or go on. The recording goes on."""

@@ -37,6 +37,7 @@ class Desk(QObject):
         self._fresh = False
         child.recording.connect(self._follow)
         child.changed.connect(self._changed)
+        child.told.connect(self._told)
 
     # Actions.
 
@@ -79,12 +80,14 @@ class Desk(QObject):
             self._say("There is nothing to save yet")
             return
         name = source.name if source is not None else f"{Path(trace.info.paths[0]).stem if trace else 'trace'}{SUFFIX}"
+        settings = self._window.host.settings
         chosen, _ = QFileDialog.getSaveFileName(
-            self._window, "Save recording", str(Path.home() / name), f"Recordings (*{SUFFIX})"
+            self._window, "Save recording", settings.place_for(name), f"Recordings (*{SUFFIX})"
         )
         if not chosen:
             return
         path = Path(chosen if chosen.endswith(SUFFIX) else chosen + SUFFIX)
+        settings.remember_place(path)
         if self.child.is_alive and self.child.launch is not None and source == self.child.launch.folder:
             self._save_to = path
             self._say(f"{path.name} will be saved when the run has ended")
@@ -193,6 +196,11 @@ class Desk(QObject):
             self._copy(done.folder, path)
         if self._next is not None:
             self._begin(self._next)
+
+    def _told(self, message: dict[str, Any]) -> None:
+        wanted = ", ".join(f"{name} = {value}" for name, value in message.get("set", {}).items())
+        if wanted:
+            self._say(f"{wanted} from the next iteration on; marked in the pictures when it is so")
 
     def _source(self, trace: Trace | None) -> Path | None:
         """The recording folder that is shown; of the run where no trace is."""

@@ -14,9 +14,10 @@ from inspector.picture.schedule_axis import Span
 from inspector.picture.schedule_tip import Place, place_at
 from inspector.trace.selection import NOTHING, Selection
 from ui.schedule.geometry import Geometry
-from ui.schedule.painter import Frame, SchedulePainter
+from ui.schedule.painter import Frame, SchedulePainter, shown_changes
 from ui.schedule.strips import Strip, strips_of
 from ui.theme import Theme
+from ui.widgets.changes import change_at
 from ui.widgets.tip_box import paint_tip_box
 from ui.widgets.wheel import Movement, read_wheel
 
@@ -197,7 +198,8 @@ class ScheduleCanvas(QWidget):
         self._painter.paint(painter, frame, self.place, self.devicePixelRatioF())
         found = self.tip()
         if found is not None and self._pointer is not None:
-            paint_tip_box(painter, QRectF(self.rect()), self._pointer, found.lines, self._theme)
+            lines = [*found.lines, *change_at(self._pointer.x(), shown_changes(self.picture, self.span, self.place))]
+            paint_tip_box(painter, QRectF(self.rect()), self._pointer, lines, self._theme)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """More or less is in sight."""

@@ -12,6 +12,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
 from inspector import units
 from inspector.analysis.latency import UNKNOWN
+from inspector.picture.changes import Changes
 from inspector.picture.palette import HUES
 from inspector.picture.schedule import SchedulePicture
 from inspector.picture.schedule_axis import Axis, Span
@@ -22,6 +23,7 @@ from ui.schedule.cells import pixels
 from ui.schedule.geometry import Geometry
 from ui.schedule.strips import Strip, paint_label, paint_strip
 from ui.theme import Theme
+from ui.widgets.changes import Change, paint_changes
 from ui.widgets.ruler import ticks
 
 _MIDDLE_LEFT = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
@@ -125,6 +127,8 @@ class SchedulePainter:
             found = np.flatnonzero(axis.batches.number == number)
             if len(found):
                 spans.append((float(axis.left(found)[0]), float(axis.right(found)[0])))
+        rows = QRectF(place.left, area.top(), place.columns, place.height - area.top())
+        paint_changes(painter, rows, shown_changes(picture, frame.span, place), theme)
         for low, high in spans:
             left = area.left() + _x(frame.span, low, area.width())
             right = max(area.left() + _x(frame.span, high, area.width()), left + 1)
@@ -250,6 +254,16 @@ def _labels(span: Span, axis: Axis, columns: int) -> list[tuple[float, str]]:
 
 def _x(span: Span, place: float, columns: float) -> float:
     return (place - span.low) * columns / span.length
+
+
+def shown_changes(picture: SchedulePicture, span: Span, place: Geometry) -> list[Change]:
+    """What the user changed, and at which pixel: where the iteration begins that was the next one."""
+    axis = picture.axis
+    if axis is None or axis.span.by_time != span.by_time:
+        return []
+    changes = picture.trace.index(Changes).all
+    places = axis.of_time(np.array([time for time, _ in changes], np.int64)).tolist()
+    return [(place.left + _x(span, at, place.columns), text) for at, (_, text) in zip(places, changes, strict=True)]
 
 
 def _places(axis: Axis, window: Window) -> tuple[float, float]:

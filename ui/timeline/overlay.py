@@ -7,11 +7,13 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from inspector import units
 from inspector.analysis.iterations import Iterations
+from inspector.picture.changes import Changes
 from inspector.picture.labels import moment
 from inspector.picture.timeline import Hit
 from inspector.trace.selection import Window
 from ui.theme import Theme
 from ui.timeline.scene import Scene
+from ui.widgets.changes import paint_changes
 from ui.widgets.tip_box import paint_tip_box
 
 
@@ -20,6 +22,10 @@ def paint_overlay(painter: QPainter, scene: Scene, theme: Theme) -> None:
     painter.save()
     painter.setClipRect(QRectF(scene.left, 0, scene.width - scene.left, scene.height))
     _iteration(painter, scene, theme)
+    if scene.trace is not None:
+        tracks = QRectF(scene.left, scene.ruler, scene.width - scene.left, scene.height - scene.ruler)
+        changes = [(scene.x(time), text) for time, text in scene.trace.index(Changes).all]
+        paint_changes(painter, tracks, changes, theme)
     for mark in scene.marks:
         _span(painter, scene, theme, Window(mark.start, mark.end), mark.label, theme.tokens.doubt, mark.kept)
     if scene.selection.window is not None and scene.dragged is None:
