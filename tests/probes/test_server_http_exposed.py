@@ -139,8 +139,8 @@ def test_histograms_become_the_mean_of_what_came_since() -> None:
 
 def test_openmetrics() -> None:
     text = (
-        '# TYPE kv counter\n# UNIT kv blocks\nkv_total{{}} {0}\nkv_created 5\n"
-        "# TYPE about info\nabout_info{{a="b"}} 1\n'
+        "# TYPE kv counter\n# UNIT kv blocks\nkv_total{{}} {0}\nkv_created 5\n"
+        '# TYPE about info\nabout_info{{a="b"}} 1\n'
         '# TYPE lag summary\nlag{{quantile="0.5"}} 2\nlag_sum {1}\nlag_count {0}\n# EOF\n'
     )
     into, _ = told(text.format(1, 5), text.format(3, 9))
