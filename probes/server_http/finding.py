@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from inspector.errors import InspectorError, Missing, Unreadable, Usage
 from probes.server_http import processes
@@ -16,7 +18,8 @@ from probes.server_http.client import Client, NoAnswerError
 from probes.workloads import command_lines, extra_options
 
 _BY_ADDRESS = "name its address instead (http://HOST:PORT), or start it with inflight record -- COMMAND"
-_PATIENCE_S = 3.0
+_PATIENCE_S = 2.0
+_AT_ONCE = 32
 _IS_SERVER, _HAS_METRICS, _SPEAKS = 3, 2, 1
 _FILES = ("--extra_llm_api_options", "--config")
 _STAGES = ("--pp_size", "--pp")
@@ -91,16 +94,12 @@ def _address_of(pid: int, access: Access) -> Address:
     if not processes.shares_network(pid):
         why = f"it listens at port {ports} of a network of its own, as in a container"
         raise Unreadable(what, why, "name the address by which it is reached from here, http://HOST:PORT")
-    # To its other ports the token is not told.
+    # To its other ports the token is not told. All at once: of ports for other things many say nothing at all.
     asking = replace(access, token="")
-    whys: dict[str, None] = {}
-    answering: list[tuple[int, Address]] = []
-    for listener in listeners:
-        rank, where = _kind(listener, asking, whys)
-        if rank == _IS_SERVER:
-            return where
-        if rank:
-            answering.append((rank, where))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        kinds = list(pool.map(lambda listener: _kind(listener, asking), listeners))
+    answering = [(kind.rank, kind.address) for kind in kinds if kind.rank]
+    whys = dict.fromkeys(kind.why for kind in kinds if kind.why)
     best = max(answering, key=lambda each: each[0], default=None)
     # One that only speaks HTTP is taken when it is the only one: asked for more, it will say what it has.
     if best is None or (best[0] == _SPEAKS and len(answering) > 1):
@@ -110,22 +109,33 @@ def _address_of(pid: int, access: Access) -> Address:
     return best[1]
 
 
-def _kind(listener: processes.Listener, access: Access, whys: dict[str, None]) -> tuple[int, Address]:
-    """How much of a server answers there, without taking any of its records; 0 for none that speaks HTTP."""
-    where = Address("http", listener.host, listener.port, "")
-    for scheme in ("http", "https"):
-        where = replace(where, scheme=scheme)
-        client: Any = Client(where, access)
-        try:
-            if client.ask("GET", "/version", _PATIENCE_S).status in (200, 401, 403):
-                return _IS_SERVER, where
-            # Asked for its head only: to read it may take records away.
-            status = client.ask("HEAD", "/metrics", _PATIENCE_S).status
-        except NoAnswerError as error:
-            if "certificate" in str(error):
-                whys[f"port {listener.port}: {error}"] = None
-            continue
-        finally:
-            client.close()
-        return _HAS_METRICS if status in (200, 401, 403, 405) else _SPEAKS, where
-    return 0, where
+class _Kind(NamedTuple):
+    """How much of a server answers at a port, 0 for none that speaks HTTP, and why not where that can be mended."""
+
+    rank: int
+    address: Address
+    why: str = ""
+
+
+def _kind(listener: processes.Listener, access: Access) -> _Kind:
+    """Ask, without taking any of its records."""
+    until = time.monotonic() + _PATIENCE_S
+    plain = _asked(Address("http", listener.host, listener.port, ""), access, until)
+    # Who waits for a secure connection says at once that this is none.
+    if plain.rank or time.monotonic() >= until - _PATIENCE_S / 2:
+        return plain
+    return _asked(replace(plain.address, scheme="https"), access, until)
+
+
+def _asked(where: Address, access: Access, until: float) -> _Kind:
+    client = Client(where, access)
+    try:
+        if client.ask("GET", "/version", until - time.monotonic()).status in (200, 401, 403):
+            return _Kind(_IS_SERVER, where)
+        # Asked for its head only: to read it may take records away.
+        status = client.ask("HEAD", "/metrics", until - time.monotonic()).status
+    except NoAnswerError as error:
+        return _Kind(0, where, f"port {where.port}: {error}" if "certificate" in str(error) else "")
+    finally:
+        client.close()
+    return _Kind(_HAS_METRICS if status in (200, 401, 403, 405) else _SPEAKS, where)
