@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from inspector.trace.selection import Selection, Window
@@ -15,6 +16,7 @@ from tests.ui.user import User
 from ui.live import SPAN_NS
 from ui.timeline.canvas import Canvas
 from ui.views.timeline import Timeline
+from ui.views.view import State, View
 
 
 class Ticking(Clock):
@@ -254,3 +256,39 @@ def test_a_folder_that_is_no_recording_says_so(user: User, tmp_path: Path) -> No
     user.session.follow(tmp_path)
     assert user.session.failure is not None
     assert user.session.live.state == ""
+
+
+def test_before_the_first_records_it_says_that_they_are_waited_for(user: User, run: Folder, watch: Watch) -> None:
+    folder = run
+    user.session.follow(folder.path)
+    watch(lambda: user.session.trace is not None)
+    so_far = "So far no work on a device was recorded in this trace."
+    assert user.headline.message.text == f"Waiting for the first records\n{so_far}"
+    kernels(folder, 0, 3)
+    watch(lambda: user.headline.state is State.ANSWER)
+    user.window.show_view("pages")
+    pages = user.window.views["pages"]
+    assert isinstance(pages, View)
+    watch(lambda: "Waiting for the first records" in pages.message.text)
+    folder.end()
+    watch(lambda: user.session.live.state == "recovered")
+    assert pages.message.text.startswith("No KV pages to show")
+
+
+def test_a_note_that_speaks_of_a_place_in_time_leads_there(user: User, run: Folder, watch: Watch) -> None:
+    folder = run
+    kernels(folder, 0, 90)
+    folder.end()
+    user.drop(folder.path)
+    watch(lambda: user.session.trace is not None)
+    user.window.show_notes()
+    watch(lambda: user.sees("Show it at"))
+    user.session.look(Window(0, MS))
+    facts = user.window.views["facts"]
+    (link,) = (button for button in facts.findChildren(QPushButton) if button.text().startswith("Show it at"))
+    link.click()
+    # The recording broke off there.
+    assert user.session.window.end == user.session.whole.end
+    assert user.session.window.length < 2 * MS
+    end = user.session.whole.end
+    assert [(mark.start, mark.end, mark.kept) for mark in user.session.marks] == [(end - 1, end, False)]

@@ -342,7 +342,7 @@ def test_a_trace_without_a_gpu_says_what_is_missing(user: User, corpus: Path) ->
     if user.session.trace is None:
         pytest.skip("this format is not read yet")
     assert user.window.views["gaps"].state is State.NO_DATA
-    assert "no work on a GPU was recorded" in user.gaps.message.text
+    assert "no work on a device was recorded" in user.gaps.message.text
     assert "No kernels to show" in user.kernels.message.text
 
 

@@ -6,15 +6,18 @@ import re
 from typing import Any, ClassVar, NamedTuple
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QFormLayout, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFormLayout, QLabel, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from inspector import units
 from inspector.analysis.iterations import Iterations
+from inspector.picture.labels import moment
+from inspector.picture.places import place_of
 from inspector.trace.quality import CODES
 from inspector.trace.selection import Selection, Window
 from inspector.trace.trace import Trace
 from ui.export import Rows
 from ui.questions import Question
+from ui.session import Mark
 from ui.views.view import Host, View
 
 _LABEL = 96
@@ -25,11 +28,14 @@ _WORDS = {"info": "note", "suspect": "suspect", "loss": "loss"}
 
 
 class Fact(NamedTuple):
-    """A line of the side bar; without a label it heads the lines below. `severity` as of quality notes."""
+    """A line of the side bar; without a label it heads the lines below. `severity` as of quality notes, `place` is
+    where in time that is.
+    """
 
     label: str
     text: str
     severity: str = ""
+    place: Window | None = None
 
 
 def facts(trace: Trace) -> list[Fact]:
@@ -58,7 +64,7 @@ def facts(trace: Trace) -> list[Fact]:
         first = f" (first: {note.first})" if note.first else ""
         about = CODES[note.code][1]
         text = f"{count}{note.text}{first}" if note.text else f"{count}{about}"
-        found.append(Fact(_WORDS[note.severity], text, note.severity))
+        found.append(Fact(_WORDS[note.severity], text, note.severity, place_of(trace, note)))
     missing = [(table, how) for table, how in info.missing.items() if table in trace.tables and not len(trace[table])]
     if missing:
         found.append(Fact("", "Not in this file"))
@@ -121,8 +127,24 @@ class Facts(View):
             label.setFixedWidth(px(_LABEL))
             label.setObjectName({"loss": "wrong", "suspect": "doubt"}.get(fact.severity, "muted"))
             form.addRow(label, text)
+            if fact.place is not None:
+                form.addRow("", self._link(fact.label, fact.place))
         self._area.setWidget(page)
         self._scroll()
+
+    def _link(self, word: str, place: Window) -> QPushButton:
+        link = QPushButton(f"Show it at {moment(place.start)}")
+        link.setObjectName("link")
+        link.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        link.clicked.connect(lambda: self._go(word, place))
+        return link
+
+    def _go(self, word: str, place: Window) -> None:
+        """Bring it into view, with a mark on it until the next one."""
+        kept = (mark for mark in self.session.marks if mark.kept)
+        self.session.set_marks([*kept, Mark(place.start, place.end, word, kept=False)])
+        margin = max(place.length, self.session.whole.length // 200)
+        self.session.look(Window(place.start - margin, place.end + margin))
 
     def show_notes(self) -> None:
         """Scroll to the quality notes, as soon as they are there."""

@@ -42,7 +42,7 @@ class Gaps(View):
     IN_ROUNDS: ClassVar[bool] = True
     TITLE: ClassVar[str] = "Idle gaps"
     NEEDS: ClassVar[tuple[Need, ...]] = (
-        Need(WORK_TABLES, "No idle time to show: no work on a GPU was recorded in this trace."),
+        Need(WORK_TABLES, "No idle time to show: no work on a device was recorded in this trace."),
     )
 
     def __init__(self, host: Host) -> None:

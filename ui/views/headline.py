@@ -20,6 +20,10 @@ from ui.widgets.elided import Elided
 from ui.widgets.figure import Figure
 
 _MARGIN = 0.5
+_CPU_BUSY = (
+    "There is no GPU: this is the measured wall time of forward passes on the processor, "
+    "and it includes waiting for a core"
+)
 
 
 class Headline(View):
@@ -28,7 +32,7 @@ class Headline(View):
     ID: ClassVar[str] = "headline"
     IN_ROUNDS: ClassVar[bool] = True
     TITLE: ClassVar[str] = "Busy, idle, next"
-    NEEDS: ClassVar[tuple[Need, ...]] = (Need(WORK_TABLES, "No work on a GPU was recorded in this trace."),)
+    NEEDS: ClassVar[tuple[Need, ...]] = (Need(WORK_TABLES, "No work on a device was recorded in this trace."),)
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
@@ -88,12 +92,14 @@ class Headline(View):
                 f"idle {units.time(found.idle_ns)}",
                 f" in {units.exact(found.gaps)} gap{'s' if found.gaps != 1 else ''}",
                 ", whole graphs counted as busy" if answer.whole_graphs else "",
+                ", wall time of forward passes" if kind == "CPU" else "",
             ),
             basis,
             tip=f"busy {found.busy_ns:,} ns of {found.span_ns:,} ns, idle {found.idle_ns:,} ns\n"
             f"kernels {units.time(found.kernel_ns)}, copies {units.time(found.copy_ns)}, "
             f"communication {units.time(found.communication_ns)} "
-            f"({units.time(found.hidden_communication_ns)} of it beside other work)",
+            f"({units.time(found.hidden_communication_ns)} of it beside other work)"
+            + (f"\n{_CPU_BUSY}" if kind == "CPU" else ""),
         )
         if answer.cause is None or answer.next is None:
             self._cause.say("no idle time", "the device was busy all the time", basis)

@@ -185,7 +185,12 @@ class View(QWidget):
             if not any(len(trace[table]) for table in need.tables):
                 # The first table is the one that matters most; what it takes to have the others is another matter.
                 how = next((trace.info.missing[table] for table in need.tables if table in trace.info.missing), "")
-                self._say(State.NO_DATA, need.sentence, how[:1].upper() + how[1:])
+                how = how[:1].upper() + how[1:]
+                if not self.session.live.is_on:
+                    self._say(State.NO_DATA, need.sentence, how)
+                else:
+                    so_far = f"So far {need.sentence[:1].lower()}{need.sentence[1:]}"
+                    self._say(State.NO_DATA, "Waiting for the first records", so_far)
                 return
         self._say(State.WAITING, "Working…")
         self.refresh()
