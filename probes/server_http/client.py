@@ -93,7 +93,7 @@ class Client:
         connection.request(method, self._address.prefix + path, headers=headers)
         response = connection.getresponse()
         pieces, cut = _pieces(response)
-        received, epoch = time.monotonic_ns(), time.time_ns()
+        received, epoch = _now()
         response.close()
         if cut or response.will_close:
             self.close()
@@ -148,6 +148,18 @@ def _response_class(until: float) -> type[http.client.HTTPResponse]:
             self.fp: Any = io.BufferedReader(_Timed(sock, self.fp.detach(), until))
 
     return Response
+
+
+def _now() -> tuple[int, int]:
+    """This moment on both clocks, ns: of a few pairs the closest, so that an interruption between them does no harm."""
+    pairs = []
+    for _ in range(4):
+        before = time.monotonic_ns()
+        epoch = time.time_ns()
+        after = time.monotonic_ns()
+        pairs.append((after - before, (before + after) // 2, epoch))
+    _, monotonic, epoch = min(pairs)
+    return monotonic, epoch
 
 
 def _pieces(response: http.client.HTTPResponse) -> tuple[list[bytes], bool]:

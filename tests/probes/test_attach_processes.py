@@ -287,11 +287,7 @@ def test_records_are_joined_to_the_steps_of_each_loop(
     loop = Loop(quality)
     loop.learn(settings)
     assert loop.step(7, record) == loop.step(7, record) == step
-    is_known = (
-        bool(record.get("schedulerMode") in ("overlap", "non_overlap"))
-        if not isinstance(record.get("schedulerMode"), list)
-        else False
-    )
+    is_known = record.get("schedulerMode") in ["overlap", "non_overlap"]
     assert quality.count("assumed") == int(not is_known and loop.lag is None)
     assert loop.step(0, record) == 0
 
