@@ -59,13 +59,18 @@ class Strip:
 
 @dataclass(frozen=True)
 class Bars:
-    """The mean share of the peak per iteration: its span, the share (NaN unknown), its kind and number."""
+    """The mean share of the peak per iteration: its span, the share (NaN unknown), its kind and number.
+
+    Where iterations are narrower than half a pixel, each bar is the one with the highest share of those that begin in
+    its pixel column, `of` how many, and from `start` to `end` is that column.
+    """
 
     start: Int
     end: Int
     share: Float
     kind: tuple[str, ...]
     number: Int
+    of: Int
 
 
 @dataclass(frozen=True)
@@ -156,12 +161,20 @@ def _top(layers: list[Layer], unit: str) -> float:
 def _bars(trace: Trace, found: Bandwidth | None, window: Window, width: int) -> Bars:
     iterations = trace.index(Iterations)
     first = int(np.searchsorted(iterations.end, window.start, "right"))
-    last = int(np.searchsorted(iterations.start, window.end))
-    # Bars under half a pixel say nothing: one in so many stands for its neighbours, which zooming in shows.
-    rows = np.arange(first, max(last, first), max((last - first) // (2 * width), 1))
-    start, end = iterations.start[rows], iterations.end[rows]
+    last = max(int(np.searchsorted(iterations.start, window.end)), first)
+    rows = np.arange(first, last)
+    start, end, of = iterations.start[rows], iterations.end[rows], np.ones(len(rows), np.int64)
     share = found.both.means(start, end) if found else np.full(len(rows), np.nan)
-    return Bars(start, end, share, tuple(iterations.kind(row) for row in rows.tolist()), iterations.number[rows])
+    if len(rows) > 2 * width:
+        column = np.clip((start - window.start) * width // max(window.length, 1), 0, width - 1)
+        # Ascending by column, then by share, what is not known first: the last of each column has the highest.
+        order = np.lexsort((np.where(np.isfinite(share), share, -1.0), column))
+        highest = np.flatnonzero(np.diff(column[order], append=width))
+        rows, share, column = rows[order[highest]], share[order[highest]], column[order[highest]]
+        of = np.diff(highest, prepend=-1)
+        start = window.start + column * window.length // width
+        end = window.start + (column + 1) * window.length // width
+    return Bars(start, end, share, tuple(iterations.kind(row) for row in rows.tolist()), iterations.number[rows], of)
 
 
 def _covered(rate: Rate, scope: Window) -> int:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from inspector.picture.bandwidth import bandwidth_picture, value_text
 from inspector.trace.builder import Builder
+from inspector.trace.schema import SCHEMAS
 from inspector.trace.selection import Window
 from inspector.trace.trace import Trace, TraceInfo
 
@@ -52,3 +55,41 @@ def test_read_and_write_are_the_means_of_their_columns() -> None:
     assert shown.share == pytest.approx(0.5)
     assert shown.bandwidth is not None
     assert shown.bandwidth.bytes_per_s(shown.share) == pytest.approx(500)
+
+
+def with_iterations(count: int, length: int, values: list[float]) -> Trace:
+    builder = Builder()
+    device = builder.device(0, "GPU", bandwidth=1000)
+    series = builder.series("HBM read and write", "%", device)
+    builder.add("counters", time=np.arange(len(values)) * length, series=series, value=values)
+    unknown = {c.name: -1 for c in SCHEMAS["iterations"].columns if c.dtype == "int32" and not c.optional}
+    start = np.arange(count) * length
+    columns = {**unknown, "process": builder.process(1), "iteration": np.arange(count), "start": start}
+    builder.add("iterations", **columns, end=start + length)
+    return builder.build(TraceInfo(("x",), "recording"))
+
+
+def test_each_iteration_is_a_bar_where_there_is_room() -> None:
+    trace = with_iterations(6, 10, [0, 50, 20, 90, 10, 120, 40])
+    bars = bandwidth_picture(trace, 0, Window(0, 60), None, 6).bars
+    assert bars.number.tolist() == list(range(6))
+    assert bars.of.tolist() == [1] * 6
+    np.testing.assert_allclose(bars.share, [0.5, 0.2, 0.9, 0.1, 1.2, 0.4])
+
+
+@given(st.lists(st.integers(0, 130), min_size=60, max_size=200), st.integers(1, 20), st.integers(0, 30))
+def test_a_thinned_picture_shows_the_highest_of_each_column(shares: list[int], width: int, begin: int) -> None:
+    trace = with_iterations(len(shares), 10, [0.0, *map(float, shares)])
+    window = Window(begin * 10, len(shares) * 10)
+    bars = bandwidth_picture(trace, 0, window, None, width).bars
+    every = bandwidth_picture(trace, 0, window, None, len(shares)).bars
+    columns: dict[int, list[float]] = {}
+    for start, share in zip(every.start.tolist(), every.share.tolist(), strict=True):
+        columns.setdefault(min((start - window.start) * width // window.length, width - 1), []).append(share)
+    if len(every.share) <= 2 * width:
+        assert bars.of.tolist() == [1] * len(every.share)
+        return
+    assert bars.of.tolist() == [len(columns[column]) for column in sorted(columns)]
+    np.testing.assert_allclose(bars.share, [max(columns[column]) for column in sorted(columns)])
+    of_number = dict(zip(every.number.tolist(), every.share.tolist(), strict=True))
+    np.testing.assert_allclose(bars.share, [of_number[number] for number in bars.number.tolist()])

@@ -62,7 +62,11 @@ def test_a_click_on_an_iteration_selects_it(view: MemoryBandwidth, qtbot: QtBot)
     qtbot.mouseClick(view.strips, Qt.MouseButton.LeftButton, pos=rect.center().toPoint())
     number = view.session.selection.iteration
     assert number is not None
-    assert f"iteration {number}" in view.strips.tip_at(rect.center().x(), rect.center().y())
+    title, share, length = view.strips.tip_at(rect.center().x(), rect.center().y())
+    assert title[1].startswith(f"iteration {number:,}")
+    assert share[0] == "HBM bandwidth"
+    assert share[1].endswith("of peak, simulated")
+    assert length[0] == "duration"
 
 
 def test_what_is_copied_are_the_samples_in_view(view: MemoryBandwidth) -> None:

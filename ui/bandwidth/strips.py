@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
@@ -16,15 +16,17 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtWidgets import QWidget
 
 from inspector import units
 from inspector.picture.bandwidth import BandwidthPicture, Layer, Strip, value_text
+from inspector.picture.labels import moment
 from inspector.picture.palette import ink
 from inspector.picture.viewport import Viewport
 from inspector.trace.selection import Window
 from ui.inks import color_of
 from ui.theme import Theme
+from ui.widgets.hint import show_hint
 from ui.widgets.ruler import ticks
 from ui.widgets.wheel import Movement, read_wheel
 
@@ -33,6 +35,9 @@ _INKS = ("memory read", "memory write", "counter", "counter, second", "counter, 
 _BAR_INKS = {"context": "context iteration", "generation": "generation iteration", "mixed": "mixed iteration"}
 _STYLES = (Qt.PenStyle.SolidLine, Qt.PenStyle.DashLine, Qt.PenStyle.DotLine, Qt.PenStyle.DashDotLine)
 _TALL, _LOW = 3, 1
+_GAP_FROM = 3
+# Beyond rounding of what is measured.
+_BEYOND = 1.0005
 
 
 class Strips(QWidget):
@@ -157,11 +162,18 @@ class Strips(QWidget):
         for at, layer in enumerate(strip.layers):
             colour = self._colour(strip, at)
             under = below if layer.stacked else np.zeros(picture.width)
+            painter.save()
+            painter.setClipRect(rect)
             if strip is picture.strips[0] and picture.bandwidth is not None:
                 self._area(painter, rect, strip, layer, under, colour)
                 below = under + np.nan_to_num(layer.high)
             else:
                 self._line(painter, rect, strip, layer, QPen(colour, 1.2, _STYLES[at % len(_STYLES)]), picture)
+            total = layer.high + under if layer.stacked else layer.high
+            scale = rect.width() / len(total)
+            for first, last in _runs(np.nan_to_num(total) > strip.top * _BEYOND):
+                self._cut(painter, rect, rect.left() + first * scale, rect.left() + last * scale)
+            painter.restore()
             y = label.top() + line * (at + 1)
             if y + line <= label.bottom() + 1:
                 painter.setPen(QPen(colour, px(2), _STYLES[0] if layer.stacked else _STYLES[at % len(_STYLES)]))
@@ -224,11 +236,18 @@ class Strips(QWidget):
                 continue
             left, right = self._x(start, picture), self._x(end, picture)
             height = rect.height() * min(share, 1)
-            place = QRectF(left, rect.bottom() - height, max(right - left - 1, 1), height)
+            gap = 1 if right - left > _GAP_FROM else 0
+            place = QRectF(left, rect.bottom() - height, max(right - left - gap, 1), height)
             painter.fillRect(place, color_of(ink(_BAR_INKS.get(kind, "iteration")), theme))
+            if share > 1:
+                self._cut(painter, rect, left, place.right())
         painter.restore()
         painter.setPen(QPen(theme.color("line"), 1))
         painter.drawLine(rect.bottomLeft(), rect.bottomRight())
+
+    def _cut(self, painter: QPainter, rect: QRectF, left: float, right: float) -> None:
+        """At the top of a strip, where a value goes beyond its scale: the tip has it."""
+        painter.fillRect(QRectF(left, rect.top(), right - left, self._theme.px(3)), self._theme.color("wrong"))
 
     def _range(self, painter: QPainter, picture: BandwidthPicture, window: Window, token: str) -> None:
         left = max(self._x(window.start, picture), self.left)
@@ -242,31 +261,25 @@ class Strips(QWidget):
         for x in (left, right):
             painter.drawLine(QPointF(x, 0), QPointF(x, self.height()))
 
-    def tip_at(self, x: float, y: float) -> str:
-        """What is there, exactly."""
+    def tip_at(self, x: float, y: float) -> list[tuple[str, str]]:
+        """What is there, exactly: a title, then label and value."""
         picture = self.picture
         found = [strip for rect, strip in self.places() if rect.contains(x, y)]
         if picture is None or not found:
-            return ""
+            return []
         time = Viewport(picture.window, self.columns).time(x - self.left)
         strip = found[0]
         if strip is None:
             at = self._bar_at(time)
-            if at < 0:
-                return ""
-            bars = picture.bars
-            kind = f", {bars.kind[at]}" if bars.kind[at] else ""
-            share = value_text(float(bars.share[at]) * 100, "%")
-            length = units.time(int(bars.end[at] - bars.start[at]))
-            return f"iteration {bars.number[at]}{kind}: {share} of peak over {length}, {picture.basis}"
-        lines = [f"{strip.title} at {units.time(time)}, {picture.basis}"]
+            return _of_bar(picture, at) if at >= 0 else []
+        lines = [("", f"{strip.title}, {picture.basis}"), ("time", moment(round(time)))]
         for layer in strip.layers:
             # A sample tells of the time before it.
             row = int(np.searchsorted(layer.samples.time, time))
             inside = 0 < row < len(layer.samples.time) or (row == 0 and time == layer.samples.time[0])
             value = value_text(float(layer.samples.value[row]) * layer.scale, strip.unit) if inside else "not sampled"
-            lines.append(f"{layer.name}: {value}")
-        return "\n".join(lines)
+            lines.append((layer.name, value))
+        return lines
 
     def _bar_at(self, time: float) -> int:
         bars = self.picture.bars if self.picture is not None else None
@@ -309,7 +322,7 @@ class Strips(QWidget):
             self._dragged = Window(*ends)
             self.update()
         elif not event.buttons():
-            QToolTip.showText(event.globalPosition().toPoint(), self.tip_at(x, y), self)
+            show_hint(self, event.position().toPoint(), self.tip_at(x, y))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """The range is taken, or it was a click on an iteration."""
@@ -325,6 +338,21 @@ class Strips(QWidget):
             else:
                 self.ranged.emit(None)
         self.update()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Say nothing."""
+        show_hint(self, QPoint(), ())
+
+
+def _of_bar(picture: BandwidthPicture, at: int) -> list[tuple[str, str]]:
+    bars = picture.bars
+    lines = [("", f"iteration {bars.number[at]:,}{f', {bars.kind[at]}' if bars.kind[at] else ''}")]
+    lines.append(("HBM bandwidth", f"{value_text(float(bars.share[at]) * 100, '%')} of peak, {picture.basis}"))
+    if bars.of[at] > 1:
+        lines.append(("", f"the highest of {bars.of[at]:,} iterations in this pixel"))
+    else:
+        lines.append(("duration", units.time(int(bars.end[at] - bars.start[at]))))
+    return lines
 
 
 def _runs(known: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
