@@ -1,4 +1,4 @@
-"""The native kernel tap (tap.c): built once into the user's cache, then loaded here or by the CUDA driver itself.
+"""The native kernel tap (tap.c): shipped, or built once into the cache; loaded here or by the CUDA driver itself.
 
 It needs a C compiler and no CUDA headers. Whoever launches a workload builds it beforehand and names it in
 CUDA_INJECTION64_PATH, which reaches every CUDA process of the tree; a probe inside a process loads it with `start`.
@@ -8,15 +8,11 @@ It has been tried against a stand-in for CUPTI, and against a real one without a
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
-import platform
-import shutil
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from .native_operators import cache_folder, writable_by_others
+from . import building
 from .producer import ENVIRONMENT, KERNEL_CAPACITY
 
 INJECTION = "CUDA_INJECTION64_PATH"
@@ -24,7 +20,6 @@ SOURCE = Path(__file__).parent / "tap.c"
 _HEADERS = tuple(
     SOURCE.with_name(name) for name in ("ring.h", "tap_cupti.h", "tap_names.h", "tap_rows.h", "tap_watch.h")
 )
-_PATIENCE_S = 60
 _ERRORS = {
     -1: "there is no CUPTI in this process",
     -2: "its CUPTI is older than 12.0",
@@ -57,32 +52,8 @@ class Counts(NamedTuple):
 
 
 def build(folder: Path | None = None) -> Path | str:
-    """The library, compiled when it is not in the cache yet; a sentence when there is none."""
-    source = b"".join(path.read_bytes() for path in (SOURCE, *_HEADERS))
-    key = hashlib.sha256(platform.machine().encode() + source).hexdigest()[:16]
-    library = (folder or cache_folder()) / f"tap-{platform.machine()}-{key}.so"
-    try:
-        library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if writable_by_others(library.parent):
-            return f"{library.parent} can be written by others, so nothing is loaded from it"
-        if library.exists():
-            return library
-        compiler = os.environ.get("CC") or next(filter(shutil.which, ("cc", "gcc", "clang")), "")
-        if not compiler:
-            return "there is no C compiler (cc, gcc or clang)"
-        unfinished = library.with_suffix(f".{os.getpid()}")
-        command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(unfinished), str(SOURCE), "-ldl", "-lpthread"]
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
-        )
-        if done.returncode:
-            lines = done.stderr.splitlines() or [f"exit code {done.returncode}"]
-            unfinished.unlink(missing_ok=True)
-            return f"the C compiler failed: {lines[0][:300]}"
-        unfinished.replace(library)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"cannot build the kernel tap: {error}"
-    return library
+    """The library, compiled where it is neither shipped nor in the cache yet; a sentence when there is none."""
+    return building.build((SOURCE, *_HEADERS), folder)
 
 
 class Tap:
