@@ -62,7 +62,7 @@ def address(text: str) -> Address:
     if parts.username or parts.password:
         raise Usage("an address with a password in it", "it would stand in the recording", "leave the password out")
     if parts.query:
-        why = "what follows ? may be a secret, and would stand in the recording"
+        why = "what follows ? may be there to let you in, and would stand in the recording"
         raise Usage("an address with a query in it", why, "leave it out; a token goes into --token-file")
     usual = 443 if parts.scheme == "https" else 80
     prefix = parts.path.rstrip("/")

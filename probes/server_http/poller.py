@@ -100,11 +100,12 @@ class Poller(threading.Thread):
         super().__init__(name=endpoint.path, daemon=True)
         self.path = endpoint.path
         self.state, self.message = "off", ""
-        self.asked = 0
         self._endpoint = endpoint
         self._client = Client(address, access)
         self._into, self._held = into, held
         self._ended = threading.Event()
+        self.is_absent = False
+        """Whether the server said that it does not have it."""
         self._was_there = False
         self._wait = 0.0
         self._last = time.monotonic()
@@ -135,16 +136,16 @@ class Poller(threading.Thread):
             if not self._ended.is_set():
                 self._fail(str(error))
             return
-        finally:
-            self.asked += 1
         # One that was there is only away, as behind a proxy while the server starts again.
         if answer.status in _ABSENT and not self._was_there:
             self.state, self.message, self._wait = "off", "this server does not have it", _ABSENT_S
+            self.is_absent = True
             return
         if answer.status != 200:
             self._fail(_why(answer))
             return
         self.state, self.message, self._was_there = "running", "", True
+        self.is_absent = False
         array = is_array(answer.body)
         found, complete = items(answer.body, self._endpoint.keep) if array else ([], not answer.cut)
         self._held.add(len(answer.body))

@@ -68,7 +68,7 @@ class Run:
     @property
     def is_over(self) -> bool:
         """Whether going on makes no sense: the disk is full, or the server has nothing of what is asked."""
-        absent = all(poller.asked and poller.state == "off" for poller in self._pollers if poller.path != CLOCK)
+        absent = all(poller.is_absent for poller in self._pollers if poller.path != CLOCK)
         return self._failure is not None or absent
 
     @property

@@ -6,12 +6,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import inspector
 from inspector.cli import main
+from inspector.commands import record
+from probes.recording import Recording
 from probes.server_http import processes
 from tests.probes.stand_in_server import pytorch, stand_in
 from tests.waiting import until
@@ -19,9 +24,10 @@ from tests.waiting import until
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc")
 
 
-def start(*arguments: str) -> subprocess.Popen[str]:
+def start(*arguments: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-I", "-m", "inspector", "attach", *arguments],
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -76,6 +82,11 @@ def test_a_process_is_found_by_the_port_that_it_listens_at(tmp_path: Path) -> No
         ("http://me:secret@localhost:1", 2, "password"),
         ("http://localhost:notaport", 2, "no address of a server"),
         ("4194303", 2, "there is no process 4194303"),
+        ("\u00b2", 2, "no number of a process"),
+        ("1" * 5000, 2, "no number of a process"),
+        ("http://localhost:\u00b2", 2, "no address of a server"),
+        ("http://h/?token=secret", 2, "--token-file"),
+        ("http://h\x1b[2J", 2, "no address of a server"),
     ],
 )
 def test_what_cannot_be_attached_to(
@@ -104,3 +115,134 @@ def test_a_recording_is_never_written_over(tmp_path: Path) -> None:
         (tmp_path / "a.inflight").mkdir()
         assert main(["attach", server.url, "--headless", "--out", str(tmp_path / "a.inflight")]) == 2
         assert server.count("GET /metrics") == 0
+
+
+def test_a_line_on_standard_input_ends_it(tmp_path: Path) -> None:
+    out = tmp_path / "server.inflight"
+    with stand_in() as server:
+        server.say("GET /metrics", [pytorch(1)])
+        run = start(server.url, "--headless", "--control", "--out", str(out), stdin=subprocess.PIPE)
+        until(lambda: server.count("GET /metrics") >= 2, "asked twice")
+        assert run.stdin is not None
+        run.stdin.write('{"pause": true}\x1b\nnonsense\n\n{"stop": true}\n')
+        run.stdin.flush()
+        _, warned = run.communicate(timeout=30)
+    assert run.returncode == 0, warned
+    assert 'cannot be told {"pause": true}\\x1b' in warned
+    assert "\x1b" not in warned
+    assert inspector.open(out)["iterations"]["iteration"].tolist() == [1]
+
+
+def test_it_goes_on_when_nobody_is_there_to_control_it(tmp_path: Path) -> None:
+    out = tmp_path / "server.inflight"
+    with stand_in() as server:
+        server.say("GET /metrics", [pytorch(1)], [], [pytorch(2)])
+        run = start(server.url, "--headless", "--control", "--out", str(out), stdin=subprocess.DEVNULL)
+        until(lambda: server.count("GET /metrics") >= 4, "asked four times")
+        run.send_signal(signal.SIGTERM)
+        run.communicate(timeout=30)
+    assert run.returncode == 0
+    assert inspector.open(out)["iterations"]["iteration"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("since", ["GET /version", "GET /metrics"])
+def test_a_server_that_drips_does_not_outlast_the_seconds(tmp_path: Path, since: str) -> None:
+    gone = threading.Event()
+
+    def drip(handler: Any) -> None:
+        try:
+            while not gone.wait(0.05):
+                handler.wfile.write(b"HTTP/1.1 200 OK\r\n" if since == "GET /version" else b"H")
+        except OSError:
+            gone.set()
+
+    with stand_in() as server:
+        server.say(since, then=drip)
+        began = time.monotonic()
+        run = start(server.url, "--headless", "--seconds", "1", "--out", str(tmp_path / "a.inflight"))
+        _, warned = run.communicate(timeout=60)
+        gone.set()
+    # Each byte comes in time, and the whole would take for ever. A machine with much to do starts Python slowly.
+    assert time.monotonic() - began < 30
+    assert "Traceback" not in warned
+    assert run.returncode == (3 if since == "GET /version" else 0), warned
+
+
+def test_what_a_server_says_does_not_steer_the_terminal(tmp_path: Path) -> None:
+    evil = "\x1b]0;owned\x07\u202e"
+
+    def elsewhere(handler: Any) -> None:
+        handler.send_response(302)
+        handler.send_header("Location", f"http://h/{evil.encode().decode('latin-1')}")
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    out = tmp_path / "a.inflight"
+    with stand_in() as server:
+        server.say("GET /version", then={"version": evil})
+        server.say("GET /perf_metrics", then=elsewhere)
+        server.say("GET /metrics", [pytorch(1)])
+        run = start(server.url, "--headless", "--seconds", "3", "--out", str(out))
+        printed, warned = run.communicate(timeout=60)
+    assert run.returncode == 0, warned
+    assert "sends us elsewhere to http://h/\\x1b]0;owned\\x07" in printed
+    shown = subprocess.run(
+        [sys.executable, "-I", "-m", "inspector", "summary", str(out)], capture_output=True, text=True, check=True
+    ).stdout
+    for text in (printed, warned, shown, (out / "recording.json").read_text()):
+        assert not [letter for letter in text if letter in "\x1b\x07\u202e"]
+
+
+def test_a_token_reaches_the_server_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INFLIGHT_TOKEN", "a-secret")
+    came: list[str] = []
+
+    def tell(handler: Any) -> None:
+        came.append(handler.headers["Authorization"])
+        body = b'{"version": "a-secret"}'
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    out = tmp_path / "a.inflight"
+    with stand_in() as server:
+        server.say("GET /version", then=tell)
+        server.say("GET /metrics", [pytorch(1)])
+        run = start(server.url, "--headless", "--seconds", "1", "--out", str(out))
+        words = Path(f"/proc/{run.pid}/cmdline").read_bytes()
+        printed, warned = run.communicate(timeout=60)
+    assert run.returncode == 0, warned
+    assert set(came) == {"Bearer a-secret"}
+    assert b"a-secret" not in words
+    assert "a-secret" not in printed + warned
+    assert not [path for path in out.rglob("*") if path.is_file() and b"a-secret" in path.read_bytes()]
+
+
+def test_the_window_is_given_all_but_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[list[str]] = []
+    monkeypatch.setattr(record, "open_window", lambda words: given.append(list(words)) or 0)
+    monkeypatch.setenv("INFLIGHT_TOKEN", "a-secret")
+    (tmp_path / "token").write_text("another-secret")
+    monkeypatch.chdir(tmp_path)
+    with stand_in() as server:
+        assert main(["attach", server.url, "--insecure", "--token-file", "token", "--out", "a.inflight"]) == 0
+    words = given[0]
+    assert words[:2] == ["attach", server.url]
+    assert "--insecure" in words
+    assert words[words.index("--token-file") + 1] == str(tmp_path / "token")
+    assert "secret" not in " ".join(words)
+
+
+def test_what_is_recorded_already_is_told_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recording = Recording(tmp_path / "a.inflight", [], {})
+    environment = {**os.environ, "TLLM_INSPECTOR_RUN": str(recording.path)}
+    with subprocess.Popen([sys.executable, "-ISc", "input()"], stdin=subprocess.PIPE, env=environment) as other:
+        until(lambda: b"TLLM_INSPECTOR_RUN" in Path(f"/proc/{other.pid}/environ").read_bytes())
+        assert main(["attach", str(other.pid), "--headless"]) == 2
+        recording.discard()
+        assert main(["attach", str(other.pid), "--headless"]) == 3
+        other.communicate(b"\n", timeout=30)
+    said = capsys.readouterr().err.splitlines()
+    assert f"is being recorded already: into {recording.path}. Inflight" in said[0]
+    assert "listens at no port" in said[1]
