@@ -5,5 +5,6 @@ from __future__ import annotations
 NAMES = ("host", "nvml", "kernels", "executor")
 """What `inflight record --probe` can name: processors and memory of the host, its GPUs, CUDA kernel records, and the
 executor of TensorRT-LLM. The built-in engine tells of itself in any case."""
-OPTIONAL = ("dcgm",)
-"""Those that are off where they are not named: they may keep others from the same counters."""
+OPTIONAL = ("dcgm", "pm")
+"""Those that are off where they are not named: they may keep others from the same counters, and PM sampling locks the
+clocks of the GPUs."""

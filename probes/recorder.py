@@ -29,6 +29,7 @@ from probes.inprocess.watch import WITHOUT
 from probes.launch import Workload
 from probes.nsys_cli import Nsys, Range
 from probes.output import Output, can_break
+from probes.pm import Sampler
 from probes.recording import Recording
 from probes.samples import Samples
 from probes.signals import PASSED_ON, STOPS, Signals, caught
@@ -175,6 +176,7 @@ class _Run:
         self._host = Host() if "host" in plan.probes else None
         self._gpus = Gpus(os.environ) if plan.gpus and "nvml" in plan.probes else None
         self._dcgm = Dcgm(os.environ) if "dcgm" in plan.probes else None
+        self._pm = Sampler(recording.path, os.environ) if "pm" in plan.probes else None
         self._samples = Samples(recording.add_streams("host"))
         self._sample_ns = self._probe_ns = recording.start_ns
         self._unmade: dict[str, str] = {}
@@ -208,6 +210,9 @@ class _Run:
             self._gpus.close()
         if self._dcgm is not None:
             self._dcgm.close()
+        if self._pm is not None:
+            self._pm.close()
+            self._recording.tell_probe("PM sampling", self._pm.state)
         self._workload.close()
         self._close()
         if self._output is not None:

@@ -96,8 +96,8 @@ class Bandwidths:
 def _bandwidth(trace: Trace, device: int) -> Bandwidth | None:
     read, write = (_rate(trace, device, spelling) for spelling in (_READ, _WRITE))
     both = _rate(trace, device, _BOTH)
-    if both is None and read is not None and write is not None:
-        both = _sum(read, write)
+    if read is not None and write is not None and (both is None or both.spacing_ns > read.spacing_ns > 0):
+        both = _sum(read, write)  # the finer one
     if both is None:
         return None
     peak = int(trace["devices"].get("bandwidth")[device])

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import inspector
+from inspector.analysis.bandwidth import Bandwidths
 from inspector.errors import Unreadable
 from inspector.trace.ring import Ring
 from inspector.trace.ring_rows import RingRows
@@ -190,3 +192,36 @@ def test_no_driver(libraries: tuple[Path, Path], tmp_path: Path) -> None:
     if any(Path(folder, "libcuda.so.1").exists() for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64")):
         pytest.skip("this machine has a driver")
     assert "there is no CUDA driver" in sampled(libraries, tmp_path, LD_LIBRARY_PATH="", expects_samples=False).says
+
+
+def test_a_recording_has_the_counters_and_the_bandwidth_is_theirs(
+    libraries: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(libraries[1]))
+    monkeypatch.setenv(pm.CUPTI, str(libraries[1] / "libstandin.so"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    out = tmp_path / "x.inflight"
+    command = [sys.executable, "-m", "inspector", "record", "--headless", "--probe", "pm", "--out", str(out), "--"]
+    waits = "import glob, os, sys, time\nend = time.monotonic() + 20\n"
+    waits += (
+        f"while not glob.glob({str(out / 'pm-*.counters.arrows')!r}) and time.monotonic() < end: time.sleep(0.01)\n"
+    )
+    waits += "time.sleep(0.2)"
+    done = subprocess.run(
+        [*command, sys.executable, "-c", waits], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    trace = inspector.open(out)
+    numbers = trace["devices"]["number"].tolist()
+    bandwidths = trace.index(Bandwidths)
+    for number in (0, 1):
+        found = bandwidths.of(numbers.index(number))
+        assert found is not None
+        assert found.read is not None
+        assert found.write is not None
+        assert found.both.spacing_ns == MS
+        start, end = int(found.both.time[0]), int(found.both.time[-1])
+        # Reads are 0 to 6 % and writes 10 % more.
+        assert found.read.mean(start, end) == pytest.approx(0.03, abs=0.005)
+        assert found.both.mean(start, end) == pytest.approx(0.16, abs=0.01)
+    assert trace.quality.find("probe") == []
