@@ -56,6 +56,19 @@ def test_bursts_arrive_together_at_the_same_mean_rate() -> None:
     assert offsets[-1] / len(offsets) == pytest.approx(SECOND / 50, rel=0.2)
 
 
+@pytest.mark.parametrize("group", list(MIX))
+@pytest.mark.parametrize("least", [0, 400])
+def test_every_request_of_the_longest_kind_reaches_what_is_said_of_it(group: str, least: int) -> None:
+    mix = {group: 1.0} if least else {**dict.fromkeys(MIX, 0.0), group: 1.0}
+    arrivals = Arrivals("poisson", 1.0, Prompts(TOKENIZER, mix, {str(least): 1.0}, 1), {"9": 1.0, "99": 0.0}, 1)
+    lengths = [len(one.prompt) + one.max_tokens for one in _first(100, arrivals)]
+    assert arrivals.reach <= min(lengths)
+    assert arrivals.reach > min(lengths) - 200
+    mixed = Arrivals("poisson", 1.0, Prompts(TOKENIZER, MIX, {"0": 0.5, str(least): 0.5}, 1), OUTPUTS, 1)
+    assert mixed.reach >= arrivals.reach + 64 - 9
+    assert max(len(one.prompt) + one.max_tokens for one in _first(100, mixed)) >= mixed.reach
+
+
 def test_the_rate_may_change_and_be_none() -> None:
     steady, changed = _arrivals(rate=10.0), _arrivals(rate=10.0)
     before = changed.due(10 * SECOND)

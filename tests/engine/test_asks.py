@@ -10,14 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.workloads.engine.asks import Ask, Cut, Refused, parse
+from probes.workloads.engine.request import Room
 from probes.workloads.engine.tokens import ASSISTANT, END, SYSTEM, USER, Tokenizer
 
 BYTES = Tokenizer([])
 LONGEST = 64
+ROOM = Room(LONGEST, "the pool is small")
 
 
 def _parse(chat: bool = False, system: str = "", **fields: Any) -> Ask:
-    return parse(json.dumps(fields).encode(), chat=chat, model="tiny", system=system, tokenizer=BYTES, longest=LONGEST)
+    return parse(json.dumps(fields).encode(), chat=chat, model="tiny", system=system, tokenizer=BYTES, room=ROOM)
 
 
 def test_a_text_becomes_tokens_and_what_is_not_said_has_a_default() -> None:
@@ -72,7 +74,7 @@ def test_null_asks_for_the_default_and_what_asks_for_nothing_is_let_pass() -> No
         ({"prompt": "a", "n": 2}, 400, "n 2 is not supported"),
         ({"prompt": "a", "top_p": 0.5}, 400, "top_p"),
         ({"prompt": "a", "max_tokens": 0}, 400, "max_tokens must be a whole number"),
-        ({"prompt": "a", "max_tokens": 64}, 400, "together at most 64"),
+        ({"prompt": "a", "max_tokens": 64}, 400, "together can have 64: the pool is small"),
         ({"prompt": "a" * 64}, 400, "has 64 tokens"),
         ({"prompt": "a", "temperature": -1}, 400, "temperature"),
         ({"prompt": "a", "temperature": float("nan")}, 400, "temperature"),
@@ -105,7 +107,7 @@ def test_no_body_breaks_it(body: bytes | str) -> None:
     raw = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
     status = 0
     try:
-        parse(raw, chat=False, model="tiny", system="", tokenizer=BYTES, longest=LONGEST)
+        parse(raw, chat=False, model="tiny", system="", tokenizer=BYTES, room=ROOM)
     except Refused as refused:
         status = refused.status
     assert status == 400
@@ -113,7 +115,7 @@ def test_no_body_breaks_it(body: bytes | str) -> None:
 
 def test_deep_nesting_is_refused() -> None:
     with pytest.raises(Refused, match="not JSON"):
-        parse(b"[" * 200_000, chat=False, model="tiny", system="", tokenizer=BYTES, longest=LONGEST)
+        parse(b"[" * 200_000, chat=False, model="tiny", system="", tokenizer=BYTES, room=ROOM)
 
 
 def _first_to_end(text: str, stops: list[str]) -> tuple[str, bool]:

@@ -222,10 +222,10 @@ def test_what_cannot_be_is_refused_and_changes_nothing() -> None:
         engine.add(Request((), 4))
     with pytest.raises(Usage, match="1 token"):
         engine.add(Request((1,), 0))
-    with pytest.raises(Usage, match="room for 256"):
+    with pytest.raises(Usage, match="the model has 256 positions"):
         engine.add(Request((1,) * 250, 7))
     engine.change(blocks=13)
-    with pytest.raises(Usage, match="room for 53"):
+    with pytest.raises(Usage, match="the pool has 13 blocks of 4 tokens"):
         engine.add(Request((1,) * 40, 14))
     assert engine.add(Request((1,) * 40, 13)).id == 1
     assert engine.settings == replace(WIDE, blocks=13)

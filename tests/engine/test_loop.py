@@ -8,6 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import pytest
+
+from inspector.errors import Usage
 from probes.workloads.engine.arrivals import Arrivals, Prompts
 from probes.workloads.engine.blocks import BlockPool
 from probes.workloads.engine.control import Change
@@ -22,7 +25,9 @@ SMALL = Settings(max_batch_size=4, max_num_tokens=64, blocks=2, tokens_per_block
 
 
 class Short(Prompts):
-    """Prompts of ids that the tiny model has."""
+    """Prompts of ids that the tiny model has, said to have `reach` tokens."""
+
+    reach = 3
 
     def __init__(self) -> None:
         self.count = 0
@@ -239,8 +244,33 @@ def test_figures_read_inside_an_iteration_are_of_whole_ones() -> None:
     assert len(lines) > 1
 
 
-def test_what_can_never_fit_is_left_out_and_said_once() -> None:
-    loop, iterations, complaints = _loop(requests=6, settings=SMALL, output="50")
+def test_a_load_that_never_fits_is_refused() -> None:
+    _loop(settings=SMALL, output="6")
+    _loop(settings=SMALL, output="7", rate=0)
+    with pytest.raises(Usage, match=r"10 tokens or more, .* never fit: the pool has 2 blocks of 4 tokens\. Have more"):
+        _loop(settings=SMALL, output="7")
+    with pytest.raises(Usage, match="257 tokens or more, .*: the model has 256 positions"):
+        _loop(output="254")
+
+
+def test_a_change_after_which_the_load_never_fits_is_refused() -> None:
+    loop, _, complaints = _loop(rate=2e-6, settings=SMALL, output="6")
+    loop.change(Change({"blocks": 1, "max_batch_size": 2}))
+    loop.change(Change({"rate": 0}))
+    loop.change(Change({"blocks": 1}))
+    loop.change(Change({"rate": 5, "max_num_tokens": 9}))
+    loop.change(Change({"rate": 2e-6, "blocks": 3}, stop=True))
+    loop.run()
+    assert len(complaints) == 2
+    assert all("never fit: the pool has 1 blocks of 4 tokens" in complaint for complaint in complaints)
+    assert loop.engine.settings == replace(SMALL, blocks=3)
+
+
+def test_what_is_longer_than_its_kind_and_never_fits_is_left_out_and_said_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Short, "reach", 2)
+    loop, iterations, complaints = _loop(requests=6, settings=SMALL, output="7")
     loop.run()
     assert iterations == []
     assert (loop.refused, loop.arrived) == (6, 6)

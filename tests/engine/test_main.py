@@ -220,6 +220,16 @@ def test_a_pool_larger_than_the_memory(limit: int | None) -> None:
     assert re.fullmatch(r"\d+ pages of the KV cache need .* of memory: there are .*B\. Use fewer blocks\n", said)
 
 
+def test_a_load_that_never_fits() -> None:
+    with _engine(*_TINY, "--prompt-tokens", "0=9,1024=1") as process:
+        assert process.wait(PATIENCE) == 2
+        assert process.stderr is not None
+        assert process.stderr.read() == (
+            b"requests of 1048 tokens or more, output included, are to arrive and never fit: "
+            b"the pool has 40 blocks of 16 tokens. Have more blocks, or shorter prompts and outputs\n"
+        )
+
+
 def test_a_port_that_is_taken() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from probes.workloads.engine.asks import Ask, Refused
+from probes.workloads.engine.request import Room
 from probes.workloads.engine.responses import Json
 from probes.workloads.engine.server import GETS, LARGEST_BODY, POSTS, Server
 from probes.workloads.engine.service import Progress, Ticket
@@ -26,7 +27,7 @@ class Scripted:
     model = "tiny"
     system = ""
     tokenizer = BYTES
-    longest = 400
+    room = Room(400, "no more positions")
 
     def __init__(self, says: bytes = b"one two", silent: bool = False, reason: str = "stop") -> None:
         self.says, self.silent, self.reason = says, silent, reason

@@ -45,6 +45,13 @@ class Prompts:
         self._system = {group: tokenizer.chat([("system", SYSTEM_PROMPTS[group])], answer=False) for group in mix}
         self._histories: dict[tuple[str, int], tuple[Random, list[list[int]]]] = {}
 
+    @property
+    def reach(self) -> int:
+        """Tokens that the longest kind of prompt has at the least."""
+        asked = len([USER, "a word", ASSISTANT])
+        systems = [len(ids) + asked for group, ids in self._system.items() if self._mix[group]]
+        return max(*systems, *(int(least) for least, share in self._lengths.items() if share))
+
     def next(self) -> tuple[str, tuple[int, ...]]:
         """The next group and prompt."""
         group = _pick(self._choices, self._mix)
@@ -76,7 +83,8 @@ class Arrivals:
 
     def __init__(self, kind: str, rate: float, prompts: Prompts, output_tokens: Mapping[str, float], seed: int) -> None:
         self._kind = kind
-        self._rate = rate
+        self.rate = rate
+        """Mean, requests per second; 0: none arrive."""
         self._prompts = prompts
         self._outputs = output_tokens
         self._times = Random(f"times {seed}")
@@ -91,15 +99,20 @@ class Arrivals:
     @property
     def next_offset(self) -> int | None:
         """When the next one falls due, ns; None at rate 0."""
-        if self._rate <= 0:
+        if self.rate <= 0:
             return None
-        return self._since + max(round((self._next - self._load) * 1e9 / self._rate), 0)
+        return self._since + max(round((self._next - self._load) * 1e9 / self.rate), 0)
+
+    @property
+    def reach(self) -> int:
+        """Tokens that the longest kind of request has at the least, output included."""
+        return self._prompts.reach + max(int(length) for length, share in self._outputs.items() if share)
 
     def change_rate(self, rate: float, now: int) -> None:
         """From `now` (ns) on have `rate` requests per second; the share of the wait that has passed stays passed."""
-        self._load += max(now - self._since, 0) * self._rate / 1e9
+        self._load += max(now - self._since, 0) * self.rate / 1e9
         self._since = max(now, self._since)
-        self._rate = rate
+        self.rate = rate
 
     def due(self, now: int, most: int | None = None) -> list[Arrival]:
         """Those that arrive by `now` (ns) and were not given before, at most `most`."""

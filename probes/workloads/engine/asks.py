@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from probes.workloads.engine.request import Room
 from probes.workloads.engine.tokens import Tokenizer
 
 DEFAULT_MAX_TOKENS = 16
@@ -63,8 +64,8 @@ _ONLY: Mapping[str, tuple[object, ...]] = {
 }
 
 
-def parse(body: bytes, *, chat: bool, model: str, system: str, tokenizer: Tokenizer, longest: int) -> Ask:
-    """The request in `body` (JSON). `longest` is the most tokens that prompt and answer can have together.
+def parse(body: bytes, *, chat: bool, model: str, system: str, tokenizer: Tokenizer, room: Room) -> Ask:
+    """The request in `body` (JSON). `room` is for prompt and answer together.
 
     `system` opens a chat that has no system message, as the model's chat template does; "" none.
 
@@ -83,16 +84,16 @@ def parse(body: bytes, *, chat: bool, model: str, system: str, tokenizer: Tokeni
         if name in fields and fields[name] not in allowed:
             raise Refused(400, f"{name} {fields[name]!r} is not supported by this engine")
     prompts = _messages(fields, system, tokenizer) if chat else _prompts(fields, tokenizer)
-    room = longest - max(len(prompt) for prompt in prompts)
-    if room < 1:
-        raise Refused(400, f"the prompt has {longest - room} tokens; prompt and answer together can have {longest}")
+    prompt = max(len(prompt) for prompt in prompts)
+    left = room.tokens - prompt
+    limit = f"prompt and answer together can have {room.tokens}: {room.why}"
+    if left < 1:
+        raise Refused(400, f"the prompt has {prompt} tokens; {limit}")
     asked = _max_tokens(fields, chat)
-    if asked is not None and asked > room:
-        raise Refused(
-            400, f"the prompt has {longest - room} tokens and max_tokens is {asked}; together at most {longest}"
-        )
+    if asked is not None and asked > left:
+        raise Refused(400, f"the prompt has {prompt} tokens and max_tokens is {asked}; {limit}")
     if asked is None:
-        asked = room if chat else min(room, DEFAULT_MAX_TOKENS)
+        asked = left if chat else min(left, DEFAULT_MAX_TOKENS)
     options = fields.get("stream_options", {})
     return Ask(
         chat=chat,

@@ -14,8 +14,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -48,22 +48,26 @@ class Chain:
         self._out = Connection(first, readable=False)
         with ExitStack() as undo:
             undo.callback(self.close, 0.0)
-            for number in range(count):
-                following, outlet = os.pipe()
-                try:
-                    with ExitStack() as unused:
-                        unused.callback(os.close, following)
-                        self._processes.append(_start([*command, str(number), str(inlet), str(outlet)], inlet, outlet))
-                        unused.pop_all()
-                finally:
-                    os.close(inlet)
-                    os.close(outlet)
-                inlet = following
+            # A new process inherits the mask; this one gets the signals when all are there and known.
+            with _without_signals():
+                for number in range(count):
+                    following, outlet = os.pipe()
+                    argv = [*command, str(number), str(inlet), str(outlet)]
+                    try:
+                        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, pass_fds=(inlet, outlet))
+                    except OSError:
+                        os.close(following)
+                        raise
+                    finally:
+                        os.close(inlet)
+                        os.close(outlet)
+                    self._processes.append(process)
+                    inlet = following
+                self._in = Connection(inlet, writable=False)
+                # Replies are taken at once: links that all wait to write would wait for ever.
+                self._reader = threading.Thread(target=self._read, name="replies", daemon=True)
+                self._reader.start()
             undo.pop_all()
-        self._in = Connection(inlet, writable=False)
-        # Replies are taken at once: links that all wait to write would wait for ever.
-        self._reader = threading.Thread(target=self._read, name="replies", daemon=True)
-        self._reader.start()
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -121,11 +125,11 @@ class Chain:
         return LinkEnded(f"the {self._what}s were closed")
 
 
-def _start(argv: list[str], inlet: int, outlet: int) -> subprocess.Popen[bytes]:
-    # A new process inherits the mask; this one gets the signals when they are let through again.
+@contextmanager
+def _without_signals() -> Iterator[None]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
     try:
-        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, pass_fds=(inlet, outlet))
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

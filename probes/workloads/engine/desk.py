@@ -11,7 +11,7 @@ from inspector.errors import Usage
 from probes.workloads.engine.asks import Ask, Refused
 from probes.workloads.engine.engine import Engine
 from probes.workloads.engine.records import FINISHED, Iteration
-from probes.workloads.engine.request import Request
+from probes.workloads.engine.request import Request, Room
 from probes.workloads.engine.responses import Json
 from probes.workloads.engine.service import Progress, Ticket
 from probes.workloads.engine.statistics import Statistics
@@ -53,9 +53,9 @@ class Desk:
         self._open: dict[Request, tuple[Ticket, int]] = {}
 
     @property
-    def longest(self) -> int:
+    def room(self) -> Room:
         """See Service."""
-        return self._engine.longest
+        return self._engine.room
 
     def version(self) -> str:
         """See Service."""

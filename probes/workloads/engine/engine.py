@@ -27,7 +27,7 @@ from probes.workloads.engine.records import (
     Span,
     Step,
 )
-from probes.workloads.engine.request import Request, Sequence
+from probes.workloads.engine.request import Request, Room, Sequence
 from probes.workloads.engine.runner import Result, Runner
 from probes.workloads.engine.sampling import Chosen, Draft
 from probes.workloads.engine.scheduler import Plan, Scheduler, Settings, changed
@@ -69,11 +69,17 @@ class Engine:
         self._tell_pool()
 
     @property
-    def longest(self) -> int:
-        """Most tokens of a prompt and its output together, as the pool is now."""
-        pages = self.settings.blocks * self.settings.tokens_per_block
-        positions = [runner.positions for runner in (self._target, self._draft) if runner is not None]
-        return min(pages + 1, *positions)
+    def room(self) -> Room:
+        """For a request, as the pool is now."""
+        return self.room_in(self.settings.blocks)
+
+    def room_in(self, blocks: int) -> Room:
+        """For a request, with a pool of so many blocks."""
+        size = self.settings.tokens_per_block
+        # The last token is given out and needs no page.
+        pool = Room(blocks * size + 1, f"the pool has {blocks} blocks of {size} tokens")
+        positions = min(runner.positions for runner in self._runners())
+        return min(pool, Room(positions, f"the model has {positions} positions"))
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -89,8 +95,9 @@ class Engine:
         length = len(request.prompt) + request.max_tokens
         if not request.prompt or request.max_tokens < 1:
             raise Usage("a request must have a prompt and make 1 token or more")
-        if length > self.longest:
-            raise Usage(f"a request of {length} tokens, output included", f"there is room for {self.longest}")
+        room = self.room
+        if length > room.tokens:
+            raise Usage(f"a request of {length} tokens, output included, never fits", room.why)
         request.id = self._ids
         self._scheduler.add(Sequence(request))
         self._ids += 1

@@ -68,7 +68,7 @@ class Told:
 class Loop:
     """Runs `engine` on the thread that calls `run`; `post`, `change` and `stop` may be called by any, by signals too.
 
-    `complain` is told in one line what could not be done.
+    `complain` is told in one line what could not be done. Raises Usage when requests are to arrive that never fit.
     """
 
     def __init__(self, engine: Engine, load: Load, limits: Limits, complain: Callable[[str], None]) -> None:
@@ -94,6 +94,7 @@ class Loop:
         self._stopping = False
         self._begun = self._resting = 0
         self._pause_began: int | None = None
+        self._check(load.arrivals.rate, engine.settings.blocks)
 
     def post(self, call: Callable[[], None]) -> None:
         """Have `call` called before the next iteration."""
@@ -186,15 +187,18 @@ class Loop:
         settings = dict(change.set)
         rate = settings.pop("rate", None)
         try:
+            if rate or "blocks" in settings:
+                arrivals, blocks = self._load.arrivals.rate if rate is None else rate, self.engine.settings.blocks
+                self._check(arrivals, settings.get("blocks", blocks))
             if settings:
                 self.engine.change(**settings)
                 for name, value in settings.items():
                     self._changed(f"{name} = {value}")
+            if rate is not None:
+                self._load.arrivals.change_rate(float(rate), self._now())
+                self._changed(f"rate = {rate}")
         except (Usage, Missing) as error:
             self._complain(str(error))
-        if rate is not None:
-            self._load.arrivals.change_rate(float(rate), self._now())
-            self._changed(f"rate = {rate}")
         if change.pause is not None and change.pause != self.paused:
             self._pause(change.pause)
             self._changed("paused by the user" if change.pause else "goes on")
@@ -204,6 +208,16 @@ class Loop:
     def _changed(self, what: str) -> None:
         if self.changed is not None:
             self.changed(what)
+
+    def _check(self, rate: float, blocks: int) -> None:
+        """Raise Usage when some of what arrives could never fit into a pool of that size."""
+        reach, room = self._load.arrivals.reach, self.engine.room_in(blocks)
+        if rate > 0 and reach > room.tokens:
+            raise Usage(
+                f"requests of {reach} tokens or more, output included, are to arrive and never fit",
+                room.why,
+                "have more blocks, or shorter prompts and outputs",
+            )
 
     def _pause(self, paused: bool) -> None:
         now = time.monotonic_ns()

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
+from typing import NamedTuple
 
 from probes.workloads.engine.blocks import Content, chain
 from probes.workloads.engine.tokens import END
+
+
+class Room(NamedTuple):
+    """Most `tokens` that a prompt and its output can have together, and `why`: what sets that limit."""
+
+    tokens: int
+    why: str
 
 
 @dataclass(eq=False)

@@ -161,7 +161,7 @@ class Handler(BaseHTTPRequestHandler):
             model=service.model,
             system=service.system,
             tokenizer=service.tokenizer,
-            longest=service.longest,
+            room=service.room,
         )
         ticket = service.submit(ask)
         done = False

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from probes.workloads.engine.asks import Ask, Cut
+from probes.workloads.engine.request import Room
 from probes.workloads.engine.responses import Choice, Json
 from probes.workloads.engine.tokens import Tokenizer
 
@@ -45,8 +46,8 @@ class Service(Protocol):
         """Texts to tokens and back."""
 
     @property
-    def longest(self) -> int:
-        """Most tokens of a prompt and its answer together."""
+    def room(self) -> Room:
+        """For a prompt and its answer together."""
 
     def submit(self, ask: Ask) -> Ticket:
         """Queue a request. Raises Refused when the engine takes none."""
