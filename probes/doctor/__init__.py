@@ -20,6 +20,7 @@ _REST: tuple[Callable[[Machine], Check], ...] = (
     records.rivals,
     dcgm.dcgm,
     gpu.counters,
+    gpu.pm_sampling,
     gpu.mig,
     gpu.vgpu,
     gpu.mps,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from probes.doctor.check import Check, Machine
+from probes.inprocess.pm import sentence
 
 # The first driver for CUDA 12, whose CUPTI the kernel tap needs.
 _FIRST_DRIVER = 525
@@ -96,6 +97,20 @@ def vgpu(machine: Machine) -> Check:
         "ask who runs the hypervisor for vGPU profiling (enable_profiling)",
         "iterations, requests and pages of the engine; NVML",
     )
+
+
+def pm_sampling(machine: Machine) -> Check:
+    """Whether the GPU's counters can be sampled at 1 kHz."""
+    what = "PM sampling: HBM, SMs and tensor cores at 1 kHz (record --probe +pm)"
+    still = "HBM bandwidth at 10 Hz"
+    if not machine.driver and not machine.is_wsl:
+        return Check(what, "no", "no NVIDIA driver")
+    # In the order in which CUPTI would refuse; under WSL its word of permission would be wrong.
+    for check, code in ((wsl, 45), (vgpu, 33), (mig, 43), (counters, 35)):
+        found = check(machine)
+        if found.state == "partly":
+            return Check(what, "no", sentence(code), found.fix, still)
+    return Check(what, "yes", "where libcupti is of 12.6 or later; it locks the clocks of the GPUs meanwhile")
 
 
 def mps(machine: Machine) -> Check:

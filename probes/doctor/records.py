@@ -8,7 +8,7 @@ from pathlib import Path
 
 from inspector import units
 from probes.doctor.check import Check, Machine
-from probes.inprocess import tap
+from probes.inprocess import building, tap
 from probes.inprocess.producer import KERNEL_CAPACITY
 from probes.inprocess.ring import CAPACITY
 
@@ -39,6 +39,8 @@ def kernel_tap(machine: Machine) -> Check:
     still = "forward passes and operators by torch.profiler, Nsight Systems"
     if not machine.driver and not machine.is_wsl:
         return Check(what, "no", "no NVIDIA driver", "", "forward passes of the demo, timed on the processor")
+    if building.shipped(tap.SOURCES):
+        return Check(what, "yes", "came with this program, and is loaded by the CUDA driver")
     if not any(machine.program(name) for name in ("cc", "gcc", "clang")) and "CC" not in machine.environment:
         why = "there is no C compiler (cc, gcc or clang), and it is built on first use"
         return Check(what, "no", why, "apt install gcc (no CUDA headers are needed)", still)

@@ -5,6 +5,7 @@ A C compiler is all that it takes; no CUDA headers. A failure is a sentence, nev
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import platform
@@ -29,14 +30,27 @@ def name_of(sources: Sequence[Path]) -> str:
     return f"{sources[0].stem}-{platform.machine()}-{key}.so"
 
 
+def shipped(sources: Sequence[Path]) -> Path | None:
+    """The library that came with the program, where it serves here."""
+    library = SHIPPED / name_of(sources)
+    if not library.exists():
+        return None
+    try:
+        # One that was made where the C library is newer cannot be loaded, and is compiled anew.
+        ctypes.CDLL(str(library))
+    except OSError:
+        return None
+    return library
+
+
 def build(sources: Sequence[Path], folder: Path | None = None) -> Path | str:
     """The library of `sources` (the C file, and what it includes), compiled where it is neither shipped nor cached yet;
     a sentence when there is none.
     """
-    name = name_of(sources)
-    if folder is None and (SHIPPED / name).exists():
-        return SHIPPED / name
-    library = (folder or cache_folder()) / name
+    came = shipped(sources)
+    if folder is None and came is not None:
+        return came
+    library = (folder or cache_folder()) / name_of(sources)
     try:
         library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if writable_by_others(library.parent):

@@ -16,10 +16,8 @@ from . import building
 from .producer import ENVIRONMENT, KERNEL_CAPACITY
 
 INJECTION = "CUDA_INJECTION64_PATH"
-SOURCE = Path(__file__).parent / "tap.c"
-_HEADERS = tuple(
-    SOURCE.with_name(name) for name in ("ring.h", "tap_cupti.h", "tap_names.h", "tap_rows.h", "tap_watch.h")
-)
+_NAMES = ("tap.c", "ring.h", "tap_cupti.h", "tap_names.h", "tap_rows.h", "tap_watch.h")
+SOURCES = tuple(Path(__file__).with_name(name) for name in _NAMES)
 _ERRORS = {
     -1: "there is no CUPTI in this process",
     -2: "its CUPTI is older than 12.0",
@@ -53,7 +51,7 @@ class Counts(NamedTuple):
 
 def build(folder: Path | None = None) -> Path | str:
     """The library, compiled where it is neither shipped nor in the cache yet; a sentence when there is none."""
-    return building.build((SOURCE, *_HEADERS), folder)
+    return building.build(SOURCES, folder)
 
 
 class Tap:

@@ -103,6 +103,23 @@ def test_permission_for_counters(make: Make, files: dict[str, str], administrato
     assert (state == "partly") == bool(said.still)
 
 
+@pytest.mark.parametrize(
+    ("files", "state", "why", "fix"),
+    [
+        ({}, "no", "no NVIDIA driver", ""),
+        (LOCKED, "no", "administrators", "NVreg_RestrictProfilingToAdminUsers=0"),
+        ({"proc/driver/nvidia/capabilities/gpu0/mig/gi1/access": ""}, "no", "MIG", "nvidia-smi -mig 0"),
+        ({"proc/version": "Linux 5.15 microsoft-standard-WSL2", **LOCKED}, "no", "WSL", "on Linux itself"),
+        ({"proc/driver/nvidia/params": "RmProfilingAdminOnly: 0\n"}, "yes", "locks the clocks", ""),
+    ],
+)
+def test_pm_sampling(make: Make, files: dict[str, str], state: str, why: str, fix: str) -> None:
+    said = gpu.pm_sampling(make({**drivers(), **files} if files else {}, administrator=False))
+    assert said.state == state
+    assert why in said.why
+    assert fix in said.fix
+
+
 def test_slices_of_gpus(make: Make) -> None:
     assert gpu.mig(make()).state == "no"
     assert gpu.mig(make(drivers())).state == "yes"
