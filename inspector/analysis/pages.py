@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from inspector.analysis.page_log import OFFLOADED
+from inspector.analysis.page_log import ALLOCATED, OFFLOADED, REUSED
 from inspector.analysis.page_replay import FREE, KEPT, UNKNOWN, USED, Replay
 from inspector.analysis.page_steps import CERTAIN, STATUS
 from inspector.trace.schema import NEVER, PHASES
@@ -142,6 +142,18 @@ def counts_at(trace: Trace, time: int) -> Counts:
     """How many pages are what at `time` (ns)."""
     found = counts_of(trace, np.array([time], np.int64))
     return Counts(*(int(column[0]) for column in found))
+
+
+def told_in_use(trace: Trace, pages: Pages) -> tuple[int, int] | None:
+    """Pages in use and free by the engine's record of the iteration at that moment, where page events tell only what is
+    cached, as those of a server do; None where they tell who holds a page, or no record tells.
+    """
+    iterations, kinds = trace["iterations"], trace.index(Replay).log.kind
+    at = int(np.searchsorted(iterations["start"], pages.time, "right")) - 1
+    if at < 0 or pages.counts.used or np.isin(kinds, (ALLOCATED, REUSED)).any():
+        return None
+    used, free = int(iterations["used_blocks"][at]), int(iterations["free_blocks"][at])
+    return (used, free) if used >= 0 and free >= 0 else None
 
 
 def counts_of(trace: Trace, times: Int) -> tuple[Int, ...]:

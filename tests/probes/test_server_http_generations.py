@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inspector.analysis.pages import pages_at, told_in_use
 from inspector.trace.quality import Quality
 from inspector.trace.schema import NEVER, PAGE_EVENTS
 from probes.server_http import figures, pages, poller
@@ -334,3 +335,16 @@ def test_answers_about_the_clock_that_are_none(out: Path) -> None:
         server.say("GET /steady_clock_offset", b"nonsense", [1], {"receive_ts": "x"}, {"receive_ts": 1e300})
         trace = record(server, out, asked(server, "GET /metrics", 3))
     assert trace.quality.count("clock") == 0
+
+
+def test_pages_in_use_are_those_of_the_engines_record(out: Path) -> None:
+    """Events tell hashes of what is cached: by them alone nothing would ever be in use."""
+    data = {"type": "stored", "parent_hash": None, "blocks": [{"block_hash": 11, "cache_level": 0}]}
+    with stand_in() as server:
+        server.say("GET /metrics", [pytorch(1)], [], [], [pytorch(2)])
+        server.say("POST /kv_cache_events", [{"event_id": 0, "data": data, "window_size": 4096}])
+        trace = record(server, out, asked(server, "GET /metrics", 7))
+    found = pages_at(trace, trace.end_ns)
+    assert (found.counts.used, found.counts.kept) == (0, 1)
+    assert told_in_use(trace, found) == (40, 60)
+    assert told_in_use(trace, pages_at(trace, -(10**12))) is None

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFormLayout, QLabel, QScrollArea, QSizePolicy, QVB
 
 from inspector import units
 from inspector.analysis.page_replay import Replay
+from inspector.analysis.pages import told_in_use
 from ui.pages.moment import Moment, page_tokens
 from ui.theme import Theme
 from ui.widgets.elided import Elided
@@ -97,7 +98,15 @@ def figure_lines(shown: Moment) -> list[tuple[str, str, str, str]]:
         ("in use", f"{counts.used:,} of {counts.blocks:,} · {share(counts.used, counts.blocks)}", "", ""),
         ("can be had", f"{counts.available:,} · {counts.free:,} free, {counts.kept:,} cached", "", ""),
     ]
-    if page_bytes > 0:
+    told = told_in_use(shown.trace, shown.pages)
+    if told is not None:
+        why = "by the engine's record of the iteration: page events of a server tell what is cached, not who holds it"
+        used, free = told
+        lines = [
+            ("in use", f"{used:,} of {used + free:,} · {share(used, used + free)}", why, ""),
+            ("can be had", f"{free:,} · {counts.kept:,} told to be cached", why, ""),
+        ]
+    elif page_bytes > 0:
         text = f"{units.size(counts.used * page_bytes)} of {units.size(counts.blocks * page_bytes)}"
         lines.append(("bytes in use", text, f"a page is {page_bytes:,} bytes and {size} tokens", ""))
     if counts.unknown or counts.host_unknown:
