@@ -24,6 +24,7 @@ CATEGORIES: tuple[str, ...] = (
     "sampling",
     "KV copy",
     "memory",
+    "forward pass",
     "other",
 )
 OTHER = CATEGORIES.index("other")
@@ -40,6 +41,8 @@ _RULES: tuple[tuple[str, str], ...] = (
         r"|moeA2A|moe_comm|deep_?ep|notify_dispatch|nvshmem|computeCountAndIndiceDevice|computeCumsumDevice"
         r"|moveIndiceDevice|memsetExpertIdsDevice|cross_device_reduce|SendRecv",
     ),
+    # What stands in for kernels where a model runs without a GPU.
+    ("forward pass", r"^(target|draft|stage) forward$"),
     ("attention", r"BatchPrefill|BatchDecode|fmha"),
     (
         "KV copy",

@@ -43,6 +43,7 @@ _CATEGORY_COLOURS: dict[str, tuple[str, str]] = {
     "sampling": ("#AA3377", "#C9559A"),
     "KV copy": ("#CCBB44", "#CCBB44"),
     "memory": ("#DDCC77", "#DDCC77"),
+    "forward pass": ("#009988", "#2FA899"),
     "other": ("#888888", "#7D828A"),
 }
 # Categories are called in the window as in files, but where the short key would leave out half of what it stands for.

@@ -209,8 +209,11 @@ class Trace:
         return f"{name or 'thread'} {table['tid'][thread]}"
 
     def stream_name(self, stream: int) -> str:
-        """'stream 7' or its own name for a row of streams."""
+        """'stream 7' with its own name for a row of streams; 'stage 0 forward passes' where there was no GPU."""
         table = self._tables["streams"]
+        device = self._device_text(int(table["device"][stream]))
+        if device.endswith(NO_GPU):
+            return f"{device.removeprefix('CPU ').removesuffix(NO_GPU)} forward passes"
         name = self.names[int(table["name"][stream])]
         return f"stream {table['number'][stream]}" + (f" · {name}" if name else "")
 

@@ -50,6 +50,10 @@ from inspector.analysis.categories import CATEGORIES, category_of
         ("sampling", "void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024>(float*)"),
         ("memory", "Memcpy HtoD (Pageable -> Device)"),
         ("memory", "[CUDA memcpy DtoH]"),
+        ("forward pass", "target forward"),
+        ("forward pass", "draft forward"),
+        ("forward pass", "stage forward"),
+        ("other", "stage forwarding"),
         ("other", "saxpy(int, float, float *, float *)"),
     ],
 )

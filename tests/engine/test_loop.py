@@ -249,7 +249,7 @@ def test_a_load_that_never_fits_is_refused() -> None:
     _loop(settings=SMALL, output="7", rate=0)
     with pytest.raises(Usage, match=r"10 tokens or more, .* never fit: the pool has 2 blocks of 4 tokens\. Have more"):
         _loop(settings=SMALL, output="7")
-    with pytest.raises(Usage, match="257 tokens or more, .*: the model has 256 positions"):
+    with pytest.raises(Usage, match=r"257 tokens or more, .*: the model has 256 positions"):
         _loop(output="254")
 
 

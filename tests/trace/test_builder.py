@@ -204,6 +204,20 @@ def test_keys_are_looked_up_and_learnt() -> None:
     assert trace.stream_name(0) == "stream 7"
 
 
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [
+        ("CPU stage 1 (no GPU)", "stage 1 forward passes"),
+        ("CPU draft model (no GPU)", "draft model forward passes"),
+        ("CPU core", "stream 0"),
+    ],
+)
+def test_a_stream_without_a_gpu_is_called_by_what_ran(device: str, name: str) -> None:
+    made = Builder()
+    made.stream(made.process(7), made.device(0, device), 0)
+    assert made.build(INFO).stream_name(0) == name
+
+
 def test_an_unknown_stream_is_of_no_device() -> None:
     made = builder()
     kernels(made, [(0, 1), (2, 3)], stream=[-1, 0])
