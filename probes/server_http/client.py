@@ -59,7 +59,15 @@ class Client:
         """Ask, and read the whole answer, within so many seconds. Raises NoAnswerError."""
         until = time.monotonic() + (WHOLE_S if within_s is None else within_s)
         try:
-            return self._ask(method, path, until)
+            was_kept = self._connection is not None
+            try:
+                return self._ask(method, path, until)
+            except (http.client.RemoteDisconnected, ConnectionError):
+                # Servers hang up on who says nothing for some seconds: that question was not heard.
+                if not was_kept or self._aborted:
+                    raise
+                self.close()
+                return self._ask(method, path, until)
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             why = "it does not answer in time" if time.monotonic() >= until else _why(error)

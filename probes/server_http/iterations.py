@@ -69,8 +69,9 @@ class Iterations:
         if not batch:
             batch = section(record, "staticBatchingStats")
             batch = batch if whole(batch, "numScheduledRequests") > 0 else {}
-        generation = whole(batch, "numGenRequests")
-        context_tokens = whole(batch, "numCtxTokens")
+        context = _either(batch, "numContextRequests", record, "scheduledNumPrefillRequests")
+        generation = _either(batch, "numGenRequests", record, "scheduledNumDecodeRequests")
+        context_tokens = _either(batch, "numCtxTokens", record, "scheduledSumPrefillTokens")
         drafted, accepted = self._drafts(record)
         reused, missed = self._reuse(record, cache)
         self._feed.add(
@@ -80,7 +81,7 @@ class Iterations:
                     start,
                     end,
                     self._loop.step(iteration, record),
-                    whole(batch, "numContextRequests"),
+                    context,
                     generation,
                     whole(batch, "numPausedRequests"),
                     whole(record, "numQueuedRequests"),
@@ -175,6 +176,12 @@ def _sum(record: Json, key: str) -> int:
     """Over the window sizes of a later schema; UNKNOWN where it does not tell."""
     found = [whole(each, key) for each in section(record, WINDOWS).values() if isinstance(each, dict)]
     return sum(found) if found and min(found) >= 0 and sum(found) < 2**31 else UNKNOWN
+
+
+def _either(first: Json, key: str, second: Json, other: str) -> int:
+    """A count by the name of most versions, or by that of a few."""
+    found = whole(first, key)
+    return found if found >= 0 else whole(second, other)
 
 
 def _first(record: Json, *keys: str) -> int:

@@ -49,11 +49,12 @@ class Requests:
 
     def take(self, answer: Answer, items: Sequence[Any]) -> None:
         """Rows of one answer."""
-        found: list[tuple[int, Json]] = []
+        found: list[tuple[int, Json, Json]] = []
         for item in items:
             context, own = section(item, "ctx_perf_metrics"), section(item, "gen_perf_metrics") or section(item)
             request = _id(own)
-            timing = section(own, "perf_metrics", "timing_metrics")
+            metrics = section(own, "perf_metrics")
+            timing = section(metrics, "timing_metrics")
             if request < 0 or not timing:
                 self._quality.add("invalid", "finished requests without an id, or without times")
                 continue
@@ -61,14 +62,14 @@ class Requests:
                 # It came to the context worker first; both clocks are one, which the servers see to.
                 came = section(context, "perf_metrics", "timing_metrics")
                 timing = {**timing, **{key: came[key] for key in _KEYS[:3] if _time(came, key) > 0}}
-            found.append((request, timing))
-        newest = max((time for _, timing in found for key in _KEYS if (time := _time(timing, key)) > 0), default=0.0)
+            found.append((request, timing, metrics))
+        newest = max((time for _, timing, _ in found for key in _KEYS if (time := _time(timing, key)) > 0), default=0.0)
         if newest:
             self._clock.settle(newest, answer.received_ns)
-        for request, timing in found:
-            self._one(request, timing)
+        for request, timing, metrics in found:
+            self._one(request, timing, metrics)
 
-    def _one(self, request: int, timing: Json) -> None:
+    def _one(self, request: int, timing: Json, metrics: Json) -> None:
         arrival = self._moment(timing, "arrival_time")
         if arrival == NEVER:
             arrival = self._moment(timing, "server_arrival_time")
@@ -91,12 +92,29 @@ class Requests:
         # What is listed here has finished; when, only its last token tells.
         row = (request, arrival, first, last, UNKNOWN, UNKNOWN, scheduled, last, UNKNOWN, UNKNOWN, -1)
         self._feed.add("requests", [row])
+        at = next((time for time in (last, first, arrival) if time != NEVER), arrival)
+        for path, key, name, unit, scale in _FIGURES:
+            value = number(section(metrics, path), key)
+            if not math.isnan(value):
+                self._feed.counter(at, f"{name} of a finished request", unit, value * scale)
 
     def _moment(self, timing: Json, key: str) -> int:
         seconds = _time(timing, key)
         return self._clock.monotonic(seconds) if seconds > 0 else NEVER
 
 
+_CACHE, _DRAFTS, _TIMING = "kv_cache_metrics", "speculative_decoding", "timing_metrics"
+_FIGURES = (
+    (_CACHE, "num_total_allocated_blocks", "KV blocks allocated", "blocks", 1.0),
+    (_CACHE, "num_new_allocated_blocks", "KV blocks newly allocated", "blocks", 1.0),
+    (_CACHE, "num_reused_blocks", "KV blocks reused", "blocks", 1.0),
+    (_CACHE, "num_missed_blocks", "KV blocks missed", "blocks", 1.0),
+    (_DRAFTS, "acceptance_rate", "drafts accepted", "%", 100.0),
+    (_DRAFTS, "total_draft_tokens", "draft tokens", "tokens", 1.0),
+    (_DRAFTS, "total_accepted_draft_tokens", "accepted draft tokens", "tokens", 1.0),
+    (_TIMING, "kv_cache_size", "KV moved", "bytes", 1.0),
+)
+"""Where it stands, what it is called, its unit, and the scale to that."""
 _KEYS = ("arrival_time", "first_scheduled_time", "first_token_time", "last_token_time")
 
 

@@ -52,7 +52,7 @@ class Run:
         self._loop = loop
         self._ranks = Ranks(self._feed_of_rank, quality, loop)
         self._feed = self._ranks.first.feed
-        self._requests = Requests(self._feed_of_start, quality, address.is_here)
+        self._requests = Requests(self._feed_of_start, quality, pid > 0 or address.is_here)
         self._exposed = Exposed(self._feed, quality, Pool(self._feed), loop)
         self._told: queue.SimpleQueue[Told] = queue.SimpleQueue()
         self._held = Held()

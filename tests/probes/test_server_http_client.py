@@ -352,3 +352,19 @@ def test_texts_are_harmless() -> None:
     assert len(shown("x" * 10_000, 20)) == 20
     assert details(b'{"a": "\\u001b[2J\xc3\xa9"}') == '{"a":"\\u001b[2J\u00e9"}'
     assert details(b"\xff <b>\r\n x") == "\ufffd <b> x"
+
+
+def test_a_connection_that_was_closed_meanwhile_is_made_anew() -> None:
+    """Servers hang up after some seconds of silence; that is no failure of theirs."""
+    came: list[bytes] = []
+
+    def serve(connection: socket.socket, asked: bytes) -> None:
+        came.append(asked)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")
+
+    with raw(serve) as listening:
+        asking = Client(address(f"http://127.0.0.1:{listening.getsockname()[1]}"))
+        for _ in range(3):
+            assert asking.ask("GET", "/metrics").body == b"[]"
+        asking.close()
+    assert len(came) == 3

@@ -348,3 +348,29 @@ def test_pages_in_use_are_those_of_the_engines_record(out: Path) -> None:
     assert (found.counts.used, found.counts.kept) == (0, 1)
     assert told_in_use(trace, found) == (40, 60)
     assert told_in_use(trace, pages_at(trace, -(10**12))) is None
+
+
+def test_figures_of_finished_requests_and_of_flat_records(out: Path) -> None:
+    item = {"request_id": 1, **timing(time.monotonic() - 9, kv_cache_size=4096)}
+    item["perf_metrics"] |= {
+        "kv_cache_metrics": {"num_reused_blocks": 3, "num_missed_blocks": None},
+        "speculative_decoding": {"acceptance_rate": 0.5},
+    }
+    flat = pytorch(1, inflightBatchingStats=None, scheduledNumPrefillRequests=2, scheduledNumDecodeRequests=5)
+    flat |= {"scheduledSumPrefillTokens": 77, "queuedSumPrefillTokens": 9}
+    with stand_in() as server:
+        server.say("GET /metrics", [flat])
+        server.say("GET /perf_metrics", [item])
+        trace = record(server, out, asked(server, "GET /perf_metrics", 3))
+    rows = trace["iterations"]
+    columns = ("context_requests", "generation_requests", "context_tokens", "tokens")
+    assert [rows[name].tolist() for name in columns] == [[2], [5], [77], [82]]
+    series, counters = trace["series"], trace["counters"]
+    names = [trace.names[name] for name in series["name"]]
+    told = {names[row]: value for row, value in zip(counters["series"].tolist(), counters["value"], strict=True)}
+    assert told["queued context tokens"] == 9
+    assert {name: value for name, value in told.items() if name.endswith("finished request")} == {
+        "KV blocks reused of a finished request": 3,
+        "drafts accepted of a finished request": 50,
+        "KV moved of a finished request": 4096,
+    }
