@@ -5,10 +5,9 @@ Setting an equal value is silent, which is what ends signal loops.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +16,7 @@ from PySide6.QtCore import QObject, Signal
 from inspector import units
 from inspector.trace.selection import NOTHING, Selection, Window
 from ui.history import History
+from ui.kept import Mark, fingerprint, kept_marks, kept_window
 from ui.live import Live
 from ui.pace import Rounds
 from ui.questions import Asker, Failure, Question
@@ -29,16 +29,6 @@ if TYPE_CHECKING:
 
 SHORTEST_NS = 10
 _EMPTY = Window(0, 0)
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A marked instant (`start` == `end`) or span, ns. Only `kept` ones come back with the trace."""
-
-    start: int
-    end: int
-    label: str = ""
-    kept: bool = True
 
 
 class Session(QObject):
@@ -150,8 +140,8 @@ class Session(QObject):
         if trace is not None:
             self._fingerprint = fingerprint(trace.info.paths)
             self.device = _first_shown(trace) if self.live.is_on else _first_device(trace)
-            self._windows = History(self._clipped(_window(self.arrangement("window")) or self.whole))
-            self.marks = tuple(_marks(self.arrangement("marks")))
+            self._windows = History(self._clipped(kept_window(self.arrangement("window")) or self.whole))
+            self.marks = tuple(kept_marks(self.arrangement("marks")))
         self.trace_changed.emit()
 
     def select(self, selection: Selection) -> None:
@@ -354,12 +344,6 @@ class Session(QObject):
         self.opening_changed.emit()
 
 
-def fingerprint(paths: Sequence[str]) -> str:
-    """Names a trace by its files, so that its arrangement is found again; 16 hexadecimal digits."""
-    resolved = "\0".join(str(Path(path).resolve()) for path in paths)
-    return hashlib.blake2b(resolved.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-
-
 def _read(*paths: str, report: Any) -> Trace | Following:
     from inspector.picture.tracks import Tracks
     from inspector.readers import open_trace
@@ -395,19 +379,3 @@ def _first_device(trace: Trace) -> int:
 
     busy = [work.device for work in trace.index(Work).devices if len(work)]
     return busy[0] if busy else min(len(trace["devices"]), 1) - 1
-
-
-def _window(kept: object) -> Window | None:
-    if isinstance(kept, list) and len(kept) == 2 and all(type(time) is int for time in kept):
-        return Window(*kept)
-    return None
-
-
-def _marks(kept: object) -> list[Mark]:
-    if not isinstance(kept, list):
-        return []
-    return [
-        Mark(*each)
-        for each in kept
-        if isinstance(each, list) and len(each) == 3 and type(each[0]) is type(each[1]) is int and type(each[2]) is str
-    ]

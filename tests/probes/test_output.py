@@ -10,7 +10,7 @@ import pytest
 
 from inspector.errors import Usage
 from probes.output import Output
-from probes.server_http.client import address
+from probes.server_http.address import address
 
 
 def test_all_of_it_goes_through_a_pipe_at_the_end(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from tests.drawn import draw
 from ui import session as module
 from ui.history import History
 from ui.questions import Asker
-from ui.session import SHORTEST_NS, Mark, Session
+from ui.kept import Mark
+from ui.session import SHORTEST_NS, Session
 from ui.settings import SettingsFile
 
 PICTURE = """

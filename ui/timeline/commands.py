@@ -18,7 +18,7 @@ from inspector.picture.tracks import Track, Tracks
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.selection import NOTHING, Selection, Window
 from inspector.trace.trace import Trace
-from ui.session import Mark
+from ui.kept import Mark
 from ui.timeline.canvas import Canvas
 from ui.timeline.layout import Arrangement
 from ui.timeline.searchbar import SearchBar

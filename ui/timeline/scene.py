@@ -13,7 +13,7 @@ from inspector.picture.tracks import Track
 from inspector.picture.viewport import Viewport
 from inspector.trace.selection import NOTHING, Selection, Window
 from inspector.trace.trace import Trace
-from ui.session import Mark
+from ui.kept import Mark
 from ui.timeline.layout import Layout, Row, lane_spans
 
 RULER_HEIGHT = 26

@@ -16,8 +16,8 @@ from inspector.trace.quality import CODES
 from inspector.trace.selection import Selection, Window
 from inspector.trace.trace import Trace
 from ui.export import Rows
+from ui.kept import Mark
 from ui.questions import Question
-from ui.session import Mark
 from ui.views.view import Host, View
 
 _LABEL = 96
