@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 
-# Controls, what turns the direction of writing, line ends of Unicode, and halves of pairs that no encoding takes.
-_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 _MOST_DETAILS = 2000
 MOST_NAME = 300
 
 
 def shown(text: str, most: int = MOST_NAME) -> str:
-    """`text` in one line of at most `most` characters, with escapes for what would steer a terminal."""
-    text = _STEERING.sub(_escape, text[: most + 1])
+    """`text` in one line of at most `most` characters, with escapes for what is not printed but may steer a terminal:
+    controls, marks that turn the direction of writing, line ends, halves of pairs.
+    """
+    text = text[: most + 1]
+    if not text.isprintable():
+        text = "".join(letter if letter.isprintable() else _escape(letter) for letter in text)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -26,6 +27,6 @@ def details(body: bytes) -> str:
     return shown(text, _MOST_DETAILS)
 
 
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+def _escape(letter: str) -> str:
+    code = ord(letter)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

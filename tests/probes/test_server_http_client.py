@@ -1,158 +1,28 @@
-"""One exchange with servers that do what they should not: packing, redirects, half chunks; and with odd addresses."""
+"""One exchange with servers that do what they should not: redirects, tokens, certificates; and with odd addresses."""
 
 from __future__ import annotations
 
-import gzip
 import http.server
 import json
 import socket
 import ssl
 import subprocess
 import threading
-import time
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from inspector.errors import Unreadable, Usage
-from probes.server_http import client
 from probes.server_http.access import Access, access
 from probes.server_http.address import Address, address, process_number
-from probes.server_http.client import Answer, Client, NoAnswerError
+from probes.server_http.client import Client, NoAnswerError
 from probes.server_http.greeting import greet
 from probes.server_http.words import details, shown
+from tests.probes.raw_server import answering, ask, raw
 from tests.probes.stand_in_server import stand_in
 
-Serve = Callable[[socket.socket, bytes], None]
 TOKEN = "s3cret-token"
-
-
-@contextmanager
-def raw(serve: Serve, family: int = socket.AF_INET, where: object = ("127.0.0.1", 0)) -> Iterator[socket.socket]:
-    """A server of one thread: `serve` gets each connection and what came first on it."""
-    listening = socket.socket(family)
-    listening.bind(where)  # type: ignore[arg-type]
-    listening.listen()
-
-    def run() -> None:
-        while True:
-            try:
-                connection = listening.accept()[0]
-            except OSError:
-                return
-            with connection, suppress(OSError):
-                serve(connection, connection.recv(1 << 16))
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield listening
-    finally:
-        listening.shutdown(socket.SHUT_RDWR)
-        listening.close()
-        thread.join(10)
-    assert not thread.is_alive()
-
-
-def ask(listening: socket.socket, path: str = "/metrics", given: Access | None = None, within: float = 10.0) -> Answer:
-    asking = Client(address(f"http://127.0.0.1:{listening.getsockname()[1]}"), given)
-    try:
-        return asking.ask("GET", path, within)
-    finally:
-        asking.close()
-
-
-def answering(head: str, body: bytes) -> Serve:
-    return lambda connection, _: connection.sendall(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body)
-
-
-@pytest.mark.parametrize(
-    ("body", "kept"),
-    [
-        (b"5\r\n[1,2,\r\n4\r\n3,4]\r\n0\r\n\r\n", (b"[1,2,3,4]", False)),
-        (b"5\r\n[1,2,\r\n9\r\n3,", (b"[1,2,", True)),
-        (b"5\r\n[1,2,\r\nzz\r\n3,4]", (b"[1,2,", True)),
-        (b"-5\r\n[1,2,\r\n", (b"", True)),
-        (b"fffffffffffffffff\r\n[1", (b"", True)),
-        (b"", (b"", True)),
-    ],
-)
-def test_of_broken_chunks_what_came_whole_is_kept(body: bytes, kept: tuple[bytes, bool]) -> None:
-    with raw(answering("Transfer-Encoding: chunked", body)) as listening:
-        answer = ask(listening)
-    assert answer.body.startswith(kept[0])
-    assert answer.cut == kept[1]
-
-
-@pytest.mark.parametrize("packed", [gzip.compress, zlib.compress])
-def test_an_answer_that_was_packed_unasked_is_unpacked(packed: Callable[[bytes], bytes]) -> None:
-    body = packed(b"[1, 2]")
-    head = f"Content-Encoding: gzip\r\nContent-Length: {len(body)}"
-    with raw(answering(head, body)) as listening:
-        assert ask(listening).body == b"[1, 2]"
-    head = f"Content-Encoding: gzip\r\nContent-Length: {len(body) - 3}"
-    with raw(answering(head, body[:-3])) as listening:
-        answer = ask(listening)
-    assert answer.cut
-    assert b"[1, 2]".startswith(answer.body)
-
-
-def test_a_bomb_is_unpacked_no_further_than_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MOST_BYTES", 1 << 20)
-    body = gzip.compress(bytes(64 << 20))
-    assert len(body) < 1 << 17
-    head = f"Content-Encoding: gzip\r\nContent-Length: {len(body)}"
-    with raw(answering(head, body)) as listening:
-        answer = ask(listening)
-    assert answer.cut
-    assert 1 << 20 <= len(answer.body) <= (1 << 20) + 1
-
-
-@pytest.mark.parametrize("encoding", ["br", "gzip, gzip", "\u00b2"])
-def test_what_cannot_be_unpacked_is_a_loss(encoding: str) -> None:
-    def serve(connection: socket.socket, _: bytes) -> None:
-        head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: 3\r\n\r\n"
-        connection.sendall(head.encode("latin-1") + b"abc")
-
-    with raw(serve) as listening:
-        assert (ask(listening).body, ask(listening).cut) == (b"", True)
-
-
-def drips(piece: bytes) -> Serve:
-    def serve(connection: socket.socket, _: bytes) -> None:
-        while True:
-            connection.sendall(piece)
-            time.sleep(0.01)
-
-    return serve
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [b"H", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"],
-    ids=["letters", "continue", "heads", "headers"],
-)
-def test_the_time_limit_holds_for_all_of_an_answer(piece: bytes) -> None:
-    """Whatever comes, one byte within each time limit of silence: the whole has a limit too."""
-    with raw(drips(piece)) as listening:
-        began = time.monotonic()
-        with pytest.raises(NoAnswerError):
-            ask(listening, within=0.4)
-        assert time.monotonic() - began < 8  # ten seconds of silence would be allowed, and each piece breaks them
-
-
-def test_a_body_that_drips_is_cut_at_the_limit() -> None:
-    def serve(connection: socket.socket, _: bytes) -> None:
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n[1,")
-        drips(b" ")(connection, b"")
-
-    with raw(serve) as listening:
-        answer = ask(listening, within=0.4)
-    assert answer.cut
-    assert answer.body.startswith(b"[1,")
 
 
 def test_redirects_are_not_followed_and_no_token_goes_elsewhere() -> None:
