@@ -39,7 +39,7 @@ def main(paths: Sequence[str] = (), run: Sequence[str] = ()) -> int:
     `run` is the command line of a recorder, started as a child and followed; without --out in it the recording goes to
     the user's data folder.
     """
-    require_display()
+    require_display("add --headless" if run else "use inflight summary TRACE, which needs none")
     app = QApplication.instance() or QApplication(["inflight"])
     assert isinstance(app, QApplication)
     app.setApplicationName("Inflight Inspector")
@@ -80,14 +80,14 @@ def build(app: QApplication, asker: Asker | None = None) -> MainWindow:
     return window
 
 
-def require_display() -> None:
-    """Raises Missing where Qt would abort the process for want of a screen."""
+def require_display(instead: str) -> None:
+    """Raises Missing where Qt would abort the process for want of a screen; it says what to do `instead`."""
     if sys.platform != "linux" or os.environ.get("QT_QPA_PLATFORM") or os.environ.get("WAYLAND_DISPLAY"):
         return
     display = os.environ.get("DISPLAY", "")
     if not display or not _answers(display):
         why = f"nothing answers at DISPLAY={display}" if display else ""
-        raise Missing("no display", why, "run under a desktop, or use inflight summary TRACE, which needs none")
+        raise Missing("no display", why, f"run under a desktop, or {instead}")
 
 
 def _answers(display: str) -> bool:

@@ -8,11 +8,12 @@ import json
 import shlex
 import shutil
 import signal
+import socket
 import sys
 from pathlib import Path
 
 from inspector.commands import common, record
-from inspector.errors import InspectorError, Missing
+from inspector.errors import InspectorError, Missing, Usage
 from probes.workloads.engine import options
 
 NAME = "demo"
@@ -46,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
             f"{' and '.join(missing)} not installed",
             "run ./packaging/run demo, or pip install 'inflight-inspector[demo]'",
         )
+    if args.port:
+        _refuse_taken(args.port)
     out = args.out or record.default_out(NAME)
     if not args.headless:
         return record.open_window([NAME, *record.recording_argv(args, out), *given])
@@ -71,6 +74,18 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _refuse_taken(port: int) -> None:
+    """Raise Usage when the engine could not listen there, before anything is started or made."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+            probe.listen(1)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise Usage(f"cannot listen at --port {port}", why, "choose another one, or 0 for any") from None
+
+
 def _summary(out: str, lost: int) -> str:
     import inspector
 
@@ -78,6 +93,8 @@ def _summary(out: str, lost: int) -> str:
     iterations, requests = trace["iterations"], trace["requests"]
     tokens = int(iterations.get("emitted").clip(0).sum())
     shown = shlex.quote(out)
+    if not len(iterations):
+        return f"{out}: the engine was ended before its first iteration; it loads for some seconds: raise --seconds"
     return (
         f"{out}: {len(iterations):,} iterations, {len(requests):,} requests, {tokens:,} tokens given out, "
         f"{lost:,} records lost\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -91,3 +92,48 @@ def test_the_options_of_the_engine_as_json(capsys: pytest.CaptureFixture[str]) -
 def test_names_of_commands_make_plain_file_names() -> None:
     for name, word in (("python3.12", "python3-12"), ("../a b", "a-b"), ("...", "recording")):
         assert default_out(name).startswith(f"{word}-20")
+
+
+@pytest.mark.parametrize("seconds", ["1", "60"])
+def test_a_demo_at_a_port_that_is_taken_is_refused_before_there_is_anything(
+    seconds: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert main(["demo", "--headless", "--seconds", seconds, "--port", str(port)]) == 2
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1
+    assert f"--port {port}: Address already in use. Choose another one" in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("names", ["host,nvlm", ",", "all"])
+def test_probes_that_are_not_known_are_refused_with_those_that_are(
+    names: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "a.inflight"
+    with pytest.raises(SystemExit) as ended:
+        main(["record", "--headless", "--out", str(out), "--probe", names, "--", "true"])
+    assert ended.value.code == 2
+    assert "there are host, nvml, kernels, executor" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_probes_are_passed_on_to_the_window(windows: list[tuple[list[str], list[str]]], tmp_path: Path) -> None:
+    assert main(["record", "--out", str(tmp_path / "a.inflight"), "--probe", "nvml, host", "--", "true"]) == 0
+    assert parsed(windows[0][1]).probe == {"host", "nvml"}
+
+
+def test_without_a_screen_the_way_to_do_without_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in ("QT_QPA_PLATFORM", "WAYLAND_DISPLAY", "DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    out = tmp_path / "a.inflight"
+    assert main(["record", "--out", str(out), "--", "true"]) == 4
+    assert "no display. Run under a desktop, or add --headless" in capsys.readouterr().err
+    assert not out.exists()

@@ -17,8 +17,8 @@ from inspector.trace.trace import Trace
 from tests.drawn import draw
 from ui import session as module
 from ui.history import History
-from ui.questions import Asker
 from ui.kept import Mark
+from ui.questions import Asker
 from ui.session import SHORTEST_NS, Session
 from ui.settings import SettingsFile
 
