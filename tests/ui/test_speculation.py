@@ -204,13 +204,22 @@ def test_where_passes_do_not_tell_which_length_is_best_none_is_named(user: User)
     groups = tuple(replace(each, estimate=doubt) for each in picture.groups)
     said = replace(picture, everything=replace(picture.everything, estimate=doubt), groups=groups)
     best = measures(said)[-1]
-    assert (best.title, best.value) == ("Best draft length", "cannot tell")
+    assert (best.title, best.value) == ("Best draft length, all requests", "cannot tell")
     assert "change the draft length while it runs" in best.tip
     view.by_length.show_picture(said)
     assert "cannot be told" in view.by_length.headings()[0]
     assert "cannot tell" in view.by_length.accessibleDescription()
     assert " to " in tip(view.by_length, 0.3)["faq"]
     assert view.by_length.grab().size().isValid()
+    # Known of all together and of one group: the chart names the others, the figure says that it is of all.
+    said = replace(picture, groups=(picture.groups[0], *groups[1:]))
+    one, other = (group.name for group in said.groups)
+    view.by_length.show_picture(said)
+    assert f"best {one} " in view.by_length.headings()[0]
+    assert f"which is best for {other} alone cannot be told" in view.by_length.headings()[0]
+    best = measures(said)[-1]
+    assert best.value != "cannot tell"
+    assert f"For {other} alone it cannot be told" in best.tip
 
 
 def test_a_trace_without_an_engine_says_so(user: User) -> None:

@@ -195,14 +195,19 @@ class LengthChart(Chart):
         short = f"{self.title} · {self.basis}"
         groups = shown_groups(picture) if picture is not None else ()
         drafted = [group for group in groups if group.counts.drafted]
-        if any(group.estimate.doubtful for group in drafted):
-            short = f"{short} range"
+        untold = [group.name for group in drafted if group.estimate.doubtful]
+        told = [group for group in drafted if not group.estimate.doubtful]
+        best = ", ".join(f"{group.name} {_among_words(group.estimate)}".strip() for group in told)
+        if untold:
+            # Of all requests together it may be known all the same: they are more passes.
+            whose = f" for {', '.join(untold)} alone" if untold[0] else ""
+            known = f"best {best}; " if best else ""
             return (
-                f"{short}; which is best {DOUBT}",
-                f"Best cannot be told: change the length as it runs · {self.basis}",
-                short,
+                f"{short} range; {known}which is best{whose} {DOUBT}",
+                f"{short} range; {known}best{whose} cannot be told",
+                f"{known[:1].upper()}{known[1:]}best{whose} cannot be told · {self.basis}",
+                f"{short} range",
             )
-        best = ", ".join(f"{group.name} {_among_words(group.estimate)}".strip() for group in drafted)
         return (
             f"{short} from measured acceptance and passes; best {best}",
             f"{short}; best {best}",

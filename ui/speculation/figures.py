@@ -75,8 +75,11 @@ def _best(picture: SpeculationPicture) -> Measure:
         reason = cost.reason if isinstance(cost, NoCost) else ""
         return Measure("Best draft length", _UNKNOWN, "cost unknown", "", f"not known: {reason}")
     found = picture.everything.estimate
+    # Beside the chart of groups it has to be said that this is of all of them.
+    title = "Best draft length" + (", all requests" if picture.groups else "")
     if found.doubtful:
-        return Measure("Best draft length", "cannot tell", "change it as it runs", "", f"{best_words(found)}: {DOUBT}")
+        short = ("Best length", "cannot tell")
+        return Measure(title, "cannot tell", "change it as it runs", "", f"{best_words(found)}: {DOUBT}", short)
     low, high = found.among
     value = (str(found.best) if low == high else f"{low} to {high}") if high else "none"
     tip = (
@@ -85,4 +88,9 @@ def _best(picture: SpeculationPicture) -> Measure:
         f"pass {units.time(cost.draft)}, the target {units.time(cost.target.at(cost.batch))} for "
         f"{cost.batch:.1f} tokens, {units.time(cost.target.per_token)} more for each, {units.time(cost.rest)} besides"
     )
-    return Measure("Best draft length", value, speedup_words(found), "estimated", tip)
+    untold = [group.name for group in picture.groups if group.estimate.doubtful]
+    if untold:
+        tip += f". For {', '.join(untold)} alone it cannot be told: a group has fewer passes than all together"
+    return Measure(
+        title, value, speedup_words(found), "estimated", tip, ("Best, all" if picture.groups else title, value)
+    )
