@@ -16,6 +16,7 @@ from ui.run.form import Form
 from ui.run.options import Option, from_argv, read_options
 from ui.run.output import Output
 from ui.run.probe_rows import ProbeRows, probe_rows
+from ui.run.tap_buttons import TapButtons
 from ui.theme import GRID
 from ui.views.view import Host, State, View
 from ui.widgets.elided import Elided
@@ -177,10 +178,17 @@ class Run(View):
         self.output = Output(self.theme)
         self._probes_title = self._heading("Probes")
         self.probes = TableView(self.theme, "Probes")
+        self.taps = TapButtons(self.child.tell)
+        probes = QWidget()
+        below = QVBoxLayout(probes)
+        below.setContentsMargins(0, 0, 0, 0)
+        below.setSpacing(GRID // 2)
+        below.addWidget(self.probes, 1)
+        below.addWidget(self.taps)
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._split.setChildrenCollapsible(False)
         self._knobs_box = _titled(self._knobs_title, self.knobs, left=0)
-        for widget in (self._knobs_box, self.output, _titled(self._probes_title, self.probes)):
+        for widget in (self._knobs_box, self.output, _titled(self._probes_title, probes)):
             self._split.addWidget(widget)
         for at, share in enumerate((0, 3, 2)):
             self._split.setStretchFactor(at, share)
@@ -250,6 +258,7 @@ class Run(View):
 
     def _tick(self) -> None:
         run, answer = self.child, self._answer
+        self.taps.show_state(answer, run.is_alive)
         self._state.setText(f"{run.state.value} · {_clock(run.elapsed_ns)}")
         self._records.setText(f"{units.count(answer.records)} records" if answer is not None else "")
         lost = answer.lost if answer is not None else 0
