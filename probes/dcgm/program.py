@@ -18,7 +18,9 @@ EVERY_MS = 100
 _PATIENCE_S = 10.0
 _MOST_BYTES = 1 << 20
 _DRAM = re.compile(r"\b1005\b")
+EMPTY = "only N/A"
 _HINTS = (
+    (EMPTY.lower(), "DCGM has no figures of these GPUs (MIG, or not supported there)", "see dcgmi profile --list"),
     (
         "unable to establish a connection",
         "no DCGM host engine runs",

@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from probes.dcgm.printed import FEWER, FIELDS, Field, numbers, parse
-from probes.dcgm.program import EVERY_MS, Absent, connect, dmon, order, why
+from probes.dcgm.program import EMPTY, EVERY_MS, Absent, connect, dmon, order, why
 from probes.samples import Samples
 
 CONFLICT = "before Hopper no other profiler of counters runs beside it"
 _MOST_WAITING = 4096
+# Lines of N/A for each GPU, of which there are a few at first.
+_MOST_EMPTY = 50
 _LONGEST_LINE = 1 << 12
 
 
@@ -104,6 +106,7 @@ class Dcgm:
 
     def _read(self, file: int, fields: Sequence[Field], mine: Mapping[int, int]) -> str:
         begun, said = b"", ""
+        empty = 0
         while not self._stop.is_set():
             select.select([file, self._wake], [], [])
             if self._stop.is_set():
@@ -124,6 +127,11 @@ class Dcgm:
                     said = said if text.startswith("#") or text in ("", "ID", "Id") else f"{said} {text}"[-1000:]
                 elif row[0] in mine and row[1]:
                     self._keep(now, mine[row[0]], row[1], len(mine))
+                    empty = 0
+                else:
+                    empty += 1
+            if not self.samples and empty > _MOST_EMPTY * len(mine):
+                return EMPTY
         return said + begun.decode("utf-8", "replace")
 
     def _keep(self, now: int, device: int, figures: list[tuple[str, str, float]], count: int) -> None:

@@ -29,9 +29,10 @@ _LAST_WORD_S = 3.0
 _PROBE_NS = 1_000_000_000
 _MISSING = {
     "iterations": "the server told of none: set enable_iter_perf_stats: true and iter_stats_max_iterations: 1000, and "
-    "see that nobody else reads /metrics",
+    "see that nobody else reads /metrics (with return_perf_metrics some versions read it themselves, for Prometheus)",
     "requests": "the server told of none that finished: set return_perf_metrics: true and perf_metrics_max_requests",
-    "page_events": "the server told of none: set event_buffer_max_size and enable_block_reuse in kv_cache_config",
+    "page_events": "the server told of none: set event_buffer_max_size and enable_block_reuse in kv_cache_config; "
+    "with pipeline stages it may tell none at all",
     "steps": "a server does not tell over HTTP what each request did in each iteration: launch it with inflight record",
     "kernels": "a server does not tell over HTTP what its GPUs ran: launch it with inflight record, or with nsys",
     "tokens": "a server does not tell token texts over HTTP: launch it with inflight record",

@@ -63,6 +63,8 @@ for sample in range(most):
         print("#Entity   " + "  ".join("F" + field for field in fields) + "\\nID")
     for gpu in words[words.index("-i") + 1].split(","):
         values = [field if int(field) >= 1009 else "0." + gpu + field[-1] if sample else "N/A" for field in fields]
+        if {engine!r} == "empty":
+            values = ["N/A"] * len(fields)
         print("GPU " + gpu + "     " + "        ".join(values))
     if {engine!r} == "dies" and sample == 3:
         print("Error: lost connection to the host engine")
@@ -137,7 +139,13 @@ def test_where_not_all_fields_go_together_the_ones_that_matter_are_asked(stand_i
 
 
 @pytest.mark.parametrize(
-    ("engine", "why"), [("none", "no DCGM host engine runs"), ("dies", "lost connection"), ("", "not on the PATH")]
+    ("engine", "why"),
+    [
+        ("none", "no DCGM host engine runs"),
+        ("dies", "lost connection"),
+        ("empty", "no figures of these GPUs"),
+        ("", "not on the PATH"),
+    ],
 )
 def test_why_there_is_nothing_is_said(stand_in: Make, tmp_path: Path, engine: str, why: str) -> None:
     dcgm = Dcgm(stand_in(engine) if engine else {"PATH": str(tmp_path)}, lambda: ())
