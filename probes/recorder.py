@@ -22,7 +22,7 @@ from probes.arming import armed
 from probes.asking import Asking
 from probes.bursts import Rule
 from probes.compaction import OUTPUT, compact
-from probes.dcgm.watch import Dcgm
+from probes.dcgm.watch import CONFLICT, Dcgm
 from probes.gpus import Gpus
 from probes.host import Host
 from probes.inprocess.watch import WITHOUT
@@ -149,6 +149,8 @@ def _command(plan: Plan, recording: Recording, environment: Mapping[str, str], n
             raise Missing(f"cannot run {command[0]}", "there is no such program", "check the command after --")
         command = nsys.command(command)
         told.append(f"under Nsight Systems: the kernel tap is off, {UNDER_NSYS}")
+    if "dcgm" in plan.probes:
+        told.append(f"DCGM reads counters of the GPUs: {CONFLICT}")
     for line in told:
         _say(line)
     recording.tell_command(command)

@@ -95,6 +95,11 @@ def print_json(value: dict[str, Any]) -> None:
     sys.stdout.write("\n")
 
 
+def print_csv(text: str) -> None:
+    """CSV on stdout: names as they are, unless they would steer a terminal that shows them."""
+    sys.stdout.write(plain(text) if sys.stdout.isatty() else text)
+
+
 def print_text(text: str) -> None:
     """Text on stdout, with one newline at its end."""
     sys.stdout.write(plain(text.rstrip("\n")) + "\n")

@@ -201,7 +201,7 @@ def _print_rollup(trace: Trace, devices: list[int], window: Window | None, min_n
         for row in [*rows, *([rest] if rest.gaps else [])]
     ]
     if form == "csv":
-        sys.stdout.write(comma_separated(heads, cells))
+        common.print_csv(comma_separated(heads, cells))
         return
     idle = {str(number): busy(trace, device, window).idle_ns for number, device, _, _ in found}
     if form == "json":

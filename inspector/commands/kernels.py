@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import asdict
 
 from inspector.commands import common
@@ -38,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         )
     elif args.format == "csv":
         heads = list(plain[0]) if plain else ["name"]
-        sys.stdout.write(comma_separated(heads, [list(row.values()) for row in plain]))
+        common.print_csv(comma_separated(heads, [list(row.values()) for row in plain]))
     else:
         cells = [
             (

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from inspector.cli import main
+from inspector.commands.common import print_csv
 from inspector.report.text import plain
 from inspector.trace.builder import Builder
 from inspector.trace.save import save
@@ -32,6 +34,15 @@ def test_names_of_kernels_are_printed_harmlessly(tmp_path: Path, capsys: pytest.
     assert "k\\x1b]0;owned\\x07" in out
     assert "\x1b" not in out + errors
     assert "\x07" not in out + errors
+
+
+def test_tables_for_other_programs_are_as_they_are_but_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print_csv("a\x1b[2J,b\n")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_csv("a\x1b[2J,b\n")
+    assert capsys.readouterr().out == "a\x1b[2J,b\na\\x1b[2J,b\n"
 
 
 def test_neither_do_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -173,6 +173,7 @@ def test_a_recording_shows_it_as_memory_bandwidth(stand_in: Make, tmp_path: Path
         [sys.executable, "-I", "-m", "inspector", *words], env=environment, capture_output=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
+    assert b"no other profiler of counters" in done.stderr
     trace = inspector.open(out)
     found = trace.index(Bandwidths)
     assert [each.device for each in found.devices] == [0, 1]
