@@ -95,9 +95,15 @@ def print_json(value: dict[str, Any]) -> None:
     sys.stdout.write("\n")
 
 
-def print_csv(text: str) -> None:
-    """CSV on stdout: names as they are, unless they would steer a terminal that shows them."""
-    sys.stdout.write(plain(text) if sys.stdout.isatty() else text)
+class CsvOutput:
+    """Standard output for CSV: names as they are, unless they would steer a terminal that shows them."""
+
+    def __init__(self) -> None:
+        self._is_shown = sys.stdout.isatty()
+
+    def write(self, text: str) -> int:
+        """Write it."""
+        return sys.stdout.write(plain(text) if self._is_shown else text)
 
 
 def print_text(text: str) -> None:

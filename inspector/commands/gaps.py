@@ -143,7 +143,7 @@ def _gaps_csv(listed: _Listed) -> None:
     import csv
 
     heads = ["device", "gap_start_ns", "gap_end_ns", "start_ns", "end_ns", "cause", "host", "thread"]
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer = csv.writer(common.CsvOutput(), lineterminator="\n")
     writer.writerow([*heads, "previous", "next", "iteration"])
     for gap in listed:
         for part in gap["slices"]:
@@ -201,7 +201,7 @@ def _print_rollup(trace: Trace, devices: list[int], window: Window | None, min_n
         for row in [*rows, *([rest] if rest.gaps else [])]
     ]
     if form == "csv":
-        common.print_csv(comma_separated(heads, cells))
+        common.CsvOutput().write(comma_separated(heads, cells))
         return
     idle = {str(number): busy(trace, device, window).idle_ns for number, device, _, _ in found}
     if form == "json":

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         cells = [
             [row[head] for head in _HEADS] + [row["idle_by_cause_ns"].get(cause, 0) for cause in CAUSES] for row in rows
         ]
-        common.print_csv(comma_separated(heads, cells))
+        common.CsvOutput().write(comma_separated(heads, cells))
     elif not rows:
         common.print_text(
             "no iterations: the trace has no engine records, executor ranges or profiler steps, and its kernels repeat"

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         )
     elif args.format == "csv":
         heads = list(plain[0]) if plain else ["name"]
-        common.print_csv(comma_separated(heads, [list(row.values()) for row in plain]))
+        common.CsvOutput().write(comma_separated(heads, [list(row.values()) for row in plain]))
     else:
         cells = [
             (

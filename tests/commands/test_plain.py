@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inspector.cli import main
-from inspector.commands.common import print_csv
+from inspector.commands.common import CsvOutput
 from inspector.report.text import plain
 from inspector.trace.builder import Builder
 from inspector.trace.save import save
@@ -39,9 +39,9 @@ def test_names_of_kernels_are_printed_harmlessly(tmp_path: Path, capsys: pytest.
 def test_tables_for_other_programs_are_as_they_are_but_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    print_csv("a\x1b[2J,b\n")
+    CsvOutput().write("a\x1b[2J,b\n")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    print_csv("a\x1b[2J,b\n")
+    CsvOutput().write("a\x1b[2J,b\n")
     assert capsys.readouterr().out == "a\x1b[2J,b\na\\x1b[2J,b\n"
 
 
