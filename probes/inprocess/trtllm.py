@@ -41,7 +41,9 @@ from .trtllm_attributes import (
 from .trtllm_rows import Encoder
 
 BUDGET = 0.01
-"""The share of the time of a step that this probe may take; beyond, page tables are read in one step of several."""
+"""The share of the time of a step that this probe may take, its own thread's CPU time included. Beyond it, page tables
+are read in one step of several; where that is not enough, batches too."""
+_RAREST = 64
 _MOST_WAITING = 1 << 14
 _ENCODE_S = 0.02
 _MOST_UNSETTLED = 64
@@ -74,7 +76,7 @@ class Probe:
 
     def __init__(self, producer: Producer, late: bool = False) -> None:
         self.off: dict[str, str] = {}
-        self.pages_every = 1
+        self.pages_every = self.steps_every = 1
         self._producer = producer
         self._queue: deque[tuple[Any, ...]] = deque()
         self._lost = 0
@@ -86,6 +88,7 @@ class Probe:
         self._wrapped: list[tuple[Any, str, Any, Any]] = []
         self._cost_ns = self._step_ns = self._steps = 0
         self._begun_ns = 0
+        self._has_passed_over = False
         self._encoder = Encoder(producer)
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -177,6 +180,10 @@ class Probe:
 
     def _launching(self, executor: Any, result: Any, now: int, batch: Any, *args: Any, **kwargs: Any) -> None:
         self._pace(now)
+        if self._steps % self.steps_every:
+            # It is settled in its turn like any other.
+            self._unsettled.append((-1, batch, []))
+            return
         self._check("batch", batch)
         self._check("executor", executor)
         for request in getattr(batch, "generation_requests", ()) or getattr(batch, "context_requests", ()):
@@ -223,6 +230,8 @@ class Probe:
                 return
             self._is_aligned = True
         iteration, _, requests = self._unsettled.popleft()
+        if iteration < 0:
+            return
         rows = []
         for request, number, before, drafted in requests:
             emitted = int(read("request", request, "get_num_tokens")(0)) - before
@@ -235,7 +244,12 @@ class Probe:
             return
         number = read("request", request, "py_request_id")
         if REQUESTS not in self.off:
-            self._put("left", number, now)
+            # Of tokens that came in steps that were passed over only the sum is known.
+            tokens = -1
+            if self._has_passed_over and TOKENS not in self.off:
+                prompt = int(read("request", request, "py_prompt_len"))
+                tokens = int(read("request", request, "get_num_tokens")(0)) - prompt
+            self._put("left", number, now, tokens)
         blocks = self._tables.pop(number, None)
         if blocks:
             self._put("pages", now, [(number, at, block, 0) for at, block in reversed(list(enumerate(blocks)))])
@@ -315,11 +329,19 @@ class Probe:
             return
         share = self._cost_ns / max(now - self._begun_ns, 1)
         self._cost_ns, self._begun_ns = 0, now
-        if share > BUDGET and self.pages_every < 64:
-            self.pages_every *= 2
-            self._tell()
-        elif share < BUDGET / 4 and self.pages_every > 1:
-            self.pages_every //= 2
+        before = (self.pages_every, self.steps_every)
+        if share > BUDGET:
+            if self.pages_every < _RAREST and PAGES not in self.off:
+                self.pages_every *= 2
+            elif self.steps_every < _RAREST:
+                self.steps_every *= 2
+                self._has_passed_over = True
+        elif share < BUDGET / 4:
+            if self.steps_every > 1:
+                self.steps_every //= 2
+            elif self.pages_every > 1:
+                self.pages_every //= 2
+        if before != (self.pages_every, self.steps_every):
             self._tell()
 
     def _put(self, *what: Any) -> None:
@@ -336,6 +358,7 @@ class Probe:
             self._encode()
 
     def _encode(self) -> None:
+        begun = time.thread_time_ns()
         try:
             while self._queue:
                 self._encoder.take(self._queue.popleft())
@@ -345,6 +368,7 @@ class Probe:
         except Exception as error:
             logger.debug("encoding", exc_info=True)
             self._fail("encoding", error)
+        self._cost_ns += time.thread_time_ns() - begun
 
     def _switch_off(self, error: AbsentError) -> None:
         fresh = [part for part in error.parts if part not in self.off]
@@ -361,7 +385,8 @@ class Probe:
 
     def _tell(self) -> None:
         parts = [f"no {part}: {why}" for part, why in self.off.items()]
-        if self.pages_every > 1:
-            parts.append(f"page tables in one step of {self.pages_every}, to stay within {BUDGET:.0%} of the time")
-        state = "failed" if len(self.off) == len(PARTS) else "sampling" if self.pages_every > 1 else "running"
+        sampled = [("page tables", self.pages_every), ("batches", self.steps_every)]
+        sampled = [(what, every) for what, every in sampled if every > 1]
+        parts += [f"{what} in one step of {every}, to stay within {BUDGET:.0%} of the time" for what, every in sampled]
+        state = "failed" if len(self.off) == len(PARTS) else "sampling" if sampled else "running"
         self._producer.status(state, "; ".join(parts))

@@ -76,11 +76,12 @@ class Encoder:
         self._requests[number] = _Request(now, prompt, most)
         self._say(number)
 
-    def _left(self, number: int, now: int) -> None:
+    def _left(self, number: int, now: int, tokens: int) -> None:
         request = self._requests.get(number)
         if request is None:
             return
         request.finished = now
+        request.output = tokens if tokens >= 0 else request.output
         self._say(number)
         del self._requests[number]
         if self._last >= 0:

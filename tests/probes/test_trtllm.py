@@ -156,6 +156,92 @@ def test_a_probe_that_goes_leaves_the_classes_as_they_were(tmp_path: Path) -> No
     assert probe._producer.records == records
 
 
+class Clock:
+    """Time that passes only where the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 10**15
+
+    def monotonic_ns(self) -> int:
+        return self.now
+
+    def thread_time_ns(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("pages_us", "tokens_us", "pages_every", "steps_every"),
+    [(0, 0, {1}, {1}), (25, 0, {2, 4, 8, 16}, {1}), (0, 40, {64}, {2, 4, 8, 16, 32})],
+)
+def test_beyond_its_budget_it_samples_and_says_so(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pages_us: int,
+    tokens_us: int,
+    pages_every: set[int],
+    steps_every: set[int],
+) -> None:
+    import probes.inprocess.trtllm as probe_module
+
+    clock = Clock()
+    monkeypatch.setattr(probe_module, "time", clock)
+    module: Any = executor_module("1.2", overlap=True, seed=6, num_requests=1500)
+    # A step takes 4 ms; to read a table or a number of tokens takes as long as the test says.
+    step, tokens = module.PyExecutor._forward_step, Request.get_num_tokens
+    engine_reads = True
+
+    def forward(self: Any, batch: Any) -> Any:
+        clock.now += 4_000_000
+        return step(self, batch)
+
+    def num_tokens(self: Request, beam: int) -> int:
+        clock.now += tokens_us * 1000 * (not engine_reads)
+        return tokens(self, beam)
+
+    guarded = Probe._guarded
+
+    def reading(self: Probe, *args: Any) -> None:
+        nonlocal engine_reads
+        engine_reads = False
+        guarded(self, *args)
+        engine_reads = True
+
+    changes = Probe._changes
+
+    def table(self: Probe, *args: Any) -> Any:
+        clock.now += pages_us * 1000
+        return changes(self, *args)
+
+    monkeypatch.setattr(module.PyExecutor, "_forward_step", forward)
+    monkeypatch.setattr(Request, "get_num_tokens", num_tokens)
+    monkeypatch.setattr(Probe, "_guarded", reading)
+    monkeypatch.setattr(Probe, "_changes", table)
+    executor, probe, tables, texts = ran(tmp_path, module)
+    assert probe.off == {}
+    assert probe.pages_every in pages_every
+    assert probe.steps_every in steps_every
+    state = "sampling" if max(probe.pages_every, probe.steps_every) > 1 else "running"
+    told = [("off", "running", "sampling", "paused", "failed")[at] for at in tables["probes"]["state"].tolist()]
+    assert (told[-2], "sampling" in told) == (state, state == "sampling")
+    assert any("batches in one step of" in text for text in texts) == (max(steps_every) > 1)
+    assert any("page tables in one step of" in text for text in texts) == (max(pages_every) > 1)
+    # In the end it keeps to its budget, and where steps were passed over sums of requests are right all the same.
+    launches = [number for number, *_ in executor.truth["iterations"]]
+    seen = tables["iterations"]["iteration"].tolist()
+    if max(steps_every) == 1:
+        assert seen == launches
+    else:
+        assert len(set(seen) & set(launches[-64:])) <= 32
+    ids = tables["requests"]["request"].tolist()
+    outputs = dict(zip(ids, tables["requests"]["output_tokens"].tolist(), strict=True))
+    assert outputs == executor.truth["emitted"]
+    steps = tables["steps"]
+    for at in range(len(steps["phase"])):
+        if steps["phase"][at] in (1, 2):
+            key = seen[steps["iteration"][at]], ids[steps["request"][at]]
+            assert int(steps["emitted"][at]) == executor.truth["settled"][key][0]
+
+
 OWNERS: dict[str, Any] = {
     "sample": [Sample],
     "request": [Request],
