@@ -17,6 +17,7 @@ from ui.widgets.changes import Change, change_at, paint_changes
 from ui.widgets.hint import show_hint
 from ui.widgets.ruler import ticks
 
+LEAST, TALL = 52, 92
 _PLAYS_MS = 15_000  # one window, from its start to its end
 _STEP_MS = 66
 _CALM_STEP_MS = 1000
@@ -47,11 +48,11 @@ class Scrubber(QWidget):
 
     def sizeHint(self) -> QSize:
         """As wide as there is room."""
-        return QSize(self._theme.px(400), self._theme.px(92))
+        return QSize(self._theme.px(400), self._theme.px(TALL))
 
     def minimumSizeHint(self) -> QSize:
-        """Its height is fixed."""
-        return QSize(self._theme.px(100), self._theme.px(72))
+        """Its height is what the view gives it."""
+        return QSize(self._theme.px(100), self._theme.px(LEAST))
 
     @property
     def playing(self) -> bool:

@@ -103,7 +103,11 @@ class PipelineCanvas(QWidget):
 
     @property
     def _strip(self) -> int:
-        return min(max(self.height() // 5, self._theme.px(_STRIP)), self._theme.px(_TALLEST))
+        px = self._theme.px
+        num = max(self._answer.num_stages if self._answer is not None else 1, 1)
+        # Where it is low the rows come first.
+        left = max(self.height() - px(_RULER) - num * px(_LEAST) - px(6), px(_LEAST))
+        return min(max(self.height() // 5, px(_STRIP)), px(_TALLEST), left)
 
     def _words(self) -> str:
         answer = self._answer
@@ -174,7 +178,9 @@ class PipelineCanvas(QWidget):
         for time, label in found.major:
             x = self._x(time)
             painter.drawLine(QPointF(x, px(_RULER) - px(4)), QPointF(x, px(_RULER)))
-            painter.drawText(QRectF(x + px(3), 0, metrics.horizontalAdvance(label) + 2, px(_RULER)), _LEFT, label)
+            room = QRectF(x + px(3), 0, metrics.horizontalAdvance(label) + 2, px(_RULER))
+            if room.right() <= self.width():
+                painter.drawText(room, _LEFT, label)
 
     def _header(self, painter: QPainter, answer: PipelinePicture, stage: int) -> None:
         px, row = self._theme.px, self.row_rect(stage)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
@@ -84,8 +86,9 @@ class Chart(QWidget):
         return QSize(self.theme.px(320), self.theme.px(150))
 
     def minimumSizeHint(self) -> QSize:
-        """Small."""
-        return QSize(self.theme.px(120), self.theme.px(84))
+        """Small, with two values of its scale."""
+        line = round(QFontMetricsF(self.theme.font("small")).height())
+        return QSize(self.theme.px(120), 4 * line + self.theme.px(20))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Heading, data, tip."""
@@ -119,8 +122,11 @@ class Chart(QWidget):
         self.update()
 
     def scale(self, painter: QPainter, area: QRectF, labels: list[tuple[float, str]]) -> None:
-        """Lines across at shares of the height, with what they stand for."""
+        """Lines across at equal shares of the height from below, with what they stand for as far as there is room."""
         metrics = QFontMetricsF(painter.font())
+        apart = area.height() * (labels[1][0] - labels[0][0]) if len(labels) > 1 else area.height()
+        every = max(ceil(metrics.height() / max(apart, 1)), 1)
+        labels = labels[::every] if every < len(labels) else labels[-1:]
         for share, text in labels:
             y = round(area.bottom() - share * area.height()) + 0.5
             painter.setPen(QPen(self.theme.color("line"), 1))

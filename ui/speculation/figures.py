@@ -22,6 +22,7 @@ def measures(picture: SpeculationPicture) -> list[Measure]:
         f"{units.count(accepted)} of {units.count(drafted)}",
         "measured",
         f"{accepted:,} of {drafted:,} draft tokens accepted (pooled: every token counts the same)",
+        ("Of all tokens", units.share(accepted, drafted)),
     )
     if picture.everything is None or picture.by_request is None:
         return [pooled, *(Measure(title, _UNKNOWN, "needs steps") for title in ("Mean of requests", "Tokens per pass"))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QComboBox, QFrame, QGridLayout, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout
 
 from inspector import units
@@ -20,6 +21,7 @@ from ui.widgets.elided import Elided
 from ui.widgets.figure import Figure
 
 _MARGIN = 0.5
+_ARROW = 44
 _CPU_BUSY = (
     "There is no GPU: this is the measured wall time of forward passes on the processor, "
     "and it includes waiting for a core"
@@ -171,6 +173,13 @@ class Headline(View):
 
     def _show_devices(self, trace: Trace) -> None:
         names = [trace.device_name(device) for device in range(len(trace["devices"]))]
+        short = [trace.device_short(device) for device in range(len(names))]
+        room = self._devices.width() - self.theme.px(_ARROW)
+        if len(set(short)) == len(short) and any(
+            self._devices.fontMetrics().horizontalAdvance(n) > room for n in names
+        ):
+            # What does not fit is cut in the middle of a letter.
+            names = short
         if [self._devices.itemText(at) for at in range(self._devices.count())] != names:
             self._devices.clear()
             self._devices.addItems(names)
@@ -178,6 +187,12 @@ class Headline(View):
         self._devices.setVisible(len(names) > 1)
         self._device.setVisible(len(names) == 1)
         self._device.set_text(names[0] if len(names) == 1 else "")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Other names fit."""
+        super().resizeEvent(event)
+        if self.session.trace is not None:
+            self._show_devices(self.session.trace)
 
     def _device_chosen(self, device: int) -> None:
         # What was selected on the other device would say one thing and show another.

@@ -113,7 +113,11 @@ class Kernels(View):
         subject = (self.session.device, self.session.selection.window, self.options.by, self._sort, self._descending)
         self.table.set_content(content, self._sort, self._descending, subject)
         count = sum(row.count for row in content.rows)
-        said = f"{len(content):,} of {len(answer):,} rows" if self._pattern else f"{len(answer):,} rows"
+        said = (
+            f"{len(content):,} of {len(answer):,} rows"
+            if self._pattern
+            else f"{len(answer):,} row{'s' * (len(answer) != 1)}"
+        )
         said += f", {count:,} executions, {units.time(content.total_ns)} together"
         trace = self.session.trace
         if trace is not None and trace.quality.count("graph-level"):

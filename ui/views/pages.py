@@ -18,7 +18,7 @@ from ui.export import Cell, Rows
 from ui.pages.figures import FigureList
 from ui.pages.map import PageMapCanvas
 from ui.pages.moment import Moment, Wanted, moment, page_tokens, where
-from ui.pages.scrubber import Scrubber
+from ui.pages.scrubber import LEAST, TALL, Scrubber
 from ui.pages.table import PageRows
 from ui.pages.tree import PrefixCanvas
 from ui.questions import Question
@@ -131,7 +131,7 @@ class KvPages(View):
         self._side.setFixedWidth(self._side_width())
         self.table.retheme()
         self.figures.retheme()
-        self.scrubber.setFixedHeight(self.theme.px(92))
+        self._share_height()
         for legend in (self.legend, self.tree_legend):
             legend.retheme()
         self.update()
@@ -141,9 +141,14 @@ class KvPages(View):
         self.map.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def resizeEvent(self, event: Any) -> None:
-        """The side takes its share."""
+        """The side takes its share, and so does the curve."""
         super().resizeEvent(event)
         self._side.setFixedWidth(self._side_width())
+        self._share_height()
+
+    def _share_height(self) -> None:
+        px = self.theme.px
+        self.scrubber.setFixedHeight(min(max(self.height() * 3 // 10, px(LEAST)), px(TALL)))
 
     def _scrubber_resized(self) -> None:
         """The curve has other columns; the scrubber has its width later than the view."""

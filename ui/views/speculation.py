@@ -187,6 +187,9 @@ class Speculation(View):
         below.addWidget(tokens)
         below.addWidget(self.table)
         below.setSizes([px(520), px(520)])
+        # In a low dock the charts need their room more: these scroll.
+        for widget in (self.ribbon, self.table):
+            widget.setMinimumHeight(px(24))
         parts = QSplitter(Qt.Orientation.Vertical)
         parts.addWidget(charts)
         parts.addWidget(below)
