@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 # GPM compares two samples. Closer ones are not valid on Hopper.
 SHORTEST_GPM_NS = 100_000_000
+_PCIE_NS = 1_000_000_000
 KERNEL_TIME = "time with a kernel running"
 _MIB = 1 << 20
 _REASONS = {
@@ -76,6 +77,7 @@ class Nvml:
         self._nvml = pynvml
         self.absent: dict[tuple[int, str], str] = {}
         self._handles: dict[int, Any] = {}
+        self._pcie_ns: dict[int, int] = {}
         for number in range(count):
             handle = self._ask(number, "the device", partial(pynvml.nvmlDeviceGetHandleByIndex, number))
             if handle is not None:
@@ -95,6 +97,14 @@ class Nvml:
                     values = self._ask(number, quantity, ask)
                     found += [Reading(series, unit, number, value) for series, unit, value in values or ()]
             gpm = self._gpm.get(number)
+            if (
+                gpm is None
+                and (number, "PCIe") not in self.absent
+                and now_ns - self._pcie_ns.get(number, 0) >= _PCIE_NS
+            ):
+                self._pcie_ns[number] = now_ns
+                values = self._ask(number, "PCIe", partial(self._pcie, handle))
+                found += [Reading(series, unit, number, value) for series, unit, value in values or ()]
             if gpm is not None and number in self._handles:
                 values = self._ask(number, "GPM", partial(gpm.sample, now_ns))
                 found += [Reading(series, unit, number, value) for series, unit, value in values or ()]
@@ -134,6 +144,12 @@ class Nvml:
     def _throttling(self, handle: Any) -> list[tuple[str, str, float]]:
         reasons = self._nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
         return [(f"clock limited by {text}", "", float(bool(reasons & bit))) for bit, text in _REASONS.items()]
+
+    def _pcie(self, handle: Any) -> list[tuple[str, str, float]]:
+        # Each takes 20 ms, over which it counts; GPM's are had for nothing and of all of the time.
+        ask, nvml = self._nvml.nvmlDeviceGetPcieThroughput, self._nvml
+        names = (("PCIe sent", nvml.NVML_PCIE_UTIL_TX_BYTES), ("PCIe received", nvml.NVML_PCIE_UTIL_RX_BYTES))
+        return [(f"{name} (20 ms in each second)", "bytes/s", 1000.0 * ask(handle, which)) for name, which in names]
 
     def _gpu(self, number: int, handle: Any) -> Gpu:
         nvml = self._nvml

@@ -20,8 +20,8 @@ nvml = connect()
 if isinstance(nvml, Absent):
     print(json.dumps({"absent": nvml.why, "fix": nvml.fix}))
 else:
-    samples = [[list(reading) for reading in nvml.sample(at * 100_000_000)] for at in range(4)]
-    samples.append([list(reading) for reading in nvml.sample(300_000_001)])
+    samples = [[list(reading) for reading in nvml.sample(10**10 + at * 100_000_000)] for at in range(1, 5)]
+    samples.append([list(reading) for reading in nvml.sample(10**10 + 400_000_001)])
     nvml.close()
     absent = {f"{number} {quantity}": why for (number, quantity), why in nvml.absent.items()}
     print(json.dumps({"gpus": [vars(gpu) for gpu in nvml.gpus], "samples": samples, "absent": absent}))
@@ -110,3 +110,66 @@ def test_no_driver(tmp_path: Path) -> None:
 
 def test_a_driver_that_does_not_start(library: Path) -> None:
     assert "NVML does not start" in asked(library, STAND_IN_INIT="refused")["absent"]
+
+
+# Each function, what is missing on the device that refuses it, and whether the device itself is.
+EVERY = {
+    "nvmlDeviceGetUtilizationRates": {"time with a kernel running", "time with memory being accessed"},
+    "nvmlDeviceGetMemoryInfo": {"device memory in use"},
+    "nvmlDeviceGetPowerUsage": {"power"},
+    "nvmlDeviceGetClockInfo": {"SM clock", "memory clock"},
+    "nvmlDeviceGetCurrentClocksEventReasons": {"clock limited by power cap"},
+    "nvmlGpmQueryDeviceSupport": {"HBM read and write"},
+    "nvmlGpmSampleGet": {"HBM read and write"},
+    "nvmlGpmMetricsGet": {"HBM read and write"},
+    "nvmlDeviceGetName": set(),
+    "nvmlDeviceGetMaxClockInfo": set(),
+    "nvmlDeviceGetMemoryBusWidth": set(),
+}
+
+
+@pytest.mark.parametrize("code", [1, 3, 4, 10, 999])
+@pytest.mark.parametrize("function", EVERY)
+def test_what_one_gpu_refuses_is_missing_there_and_nowhere_else(library: Path, function: str, code: int) -> None:
+    told = asked(library, STAND_IN_REFUSES=f"{function}={code}")
+    whole, rest = values(told["samples"][3], 0), values(told["samples"][3], 1)
+    assert set(whole) - set(rest) - {"temperature"} >= EVERY[function]
+    kept = set(whole) - EVERY[function] - {"temperature"}
+    if "Gpm" in function:
+        kept = {series for series in kept if series in set(values(told["samples"][0], 0))}
+    if function == "nvmlDeviceGetCurrentClocksEventReasons":
+        kept = {series for series in kept if not series.startswith("clock limited")}
+    assert kept <= set(rest)
+    assert any(name.startswith("1 ") for name in told["absent"])
+    assert not any(name.startswith("0 ") for name in told["absent"])
+    first, second = told["gpus"]
+    assert first["name"] == "Stand-in A"
+    assert second["name"] == ("GPU 1" if function == "nvmlDeviceGetName" else "Stand-in B")
+    assert second["memory"] == (-1 if function == "nvmlDeviceGetMemoryInfo" else 150 << 30)
+    unknown = function in ("nvmlDeviceGetMaxClockInfo", "nvmlDeviceGetMemoryBusWidth")
+    assert (second["bandwidth"] == -1) == unknown
+
+
+def test_a_gpu_that_cannot_be_had_is_left_out(library: Path) -> None:
+    told = asked(library, STAND_IN_REFUSES="nvmlDeviceGetHandleByIndex_v2=999")
+    assert [gpu["number"] for gpu in told["gpus"]] == [0]
+    assert "1 the device" in told["absent"]
+    assert values(told["samples"][3], 0)["power"] == 512.5
+
+
+@pytest.mark.parametrize("code", [15, 16])
+@pytest.mark.parametrize("function", ["nvmlDeviceGetPowerUsage", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"])
+def test_a_gpu_that_goes_in_the_middle_of_a_sample(library: Path, function: str, code: int) -> None:
+    told = asked(library, STAND_IN_REFUSES=f"{function}={code}:2")
+    assert values(told["samples"][1], 1)["power"] == 512.5
+    assert not values(told["samples"][4], 1)
+    assert values(told["samples"][4], 0)["power"] == 512.5
+    assert "1 the device" in told["absent"]
+
+
+def test_an_older_gpu_tells_of_pcie_once_a_second(library: Path) -> None:
+    told = asked(library, STAND_IN_GPM="no")
+    seen = [values(sample, 1) for sample in told["samples"]]
+    assert [seen[0][f"PCIe {way} (20 ms in each second)"] for way in ("sent", "received")] == [2_000_000, 3_000_000]
+    assert all("PCIe sent (20 ms in each second)" not in sample for sample in seen[1:])
+    assert not any("(20 ms" in series for series in values(asked(library)["samples"][0], 0))
