@@ -18,6 +18,7 @@ READERS: tuple[str, ...] = (
     "inspector.readers.nsys_sqlite",
     "inspector.readers.nsys_arrow",
     "inspector.readers.nsys_rep",
+    "inspector.readers.nsys_recipe",
     "inspector.readers.kineto",
 )
 

@@ -92,7 +92,9 @@ def merge(traces: Sequence[Trace]) -> Trace:
             if not len(tables.get(table, ()))
         },
     )
-    return Trace(info, tables, names, quality)
+    whole = Trace(info, tables, names, quality)
+    whole.results = tuple(results for trace in traces for results in trace.results)
+    return whole
 
 
 def _sort(name: str, tables: dict[str, dict[str, Array]]) -> None:

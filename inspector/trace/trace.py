@@ -11,6 +11,7 @@ import numpy as np
 
 from inspector.trace.names import Names
 from inspector.trace.quality import Quality
+from inspector.trace.results import Results
 from inspector.trace.schema import SCHEMAS, WORK_TABLES
 from inspector.trace.selection import Window
 from inspector.trace.table import Array, Table
@@ -117,6 +118,7 @@ class Trace:
         self.generation = generation
         self.settled_ns = info.duration_ns if settled_ns is None else settled_ns
         self.kept = Kept()
+        self.results: tuple[Results, ...] = ()
         self._lineage = lineage
         self._tables = {name: tables.get(name) or Table(name) for name in SCHEMAS}
         self._indexes: dict[type, object] = {}
