@@ -19,6 +19,8 @@ from probes.server_http.reading import FAR, Json, key64, section, whole
 
 _JUMP = 2**32
 """No server makes so many events between two answers: it counts from somewhere else."""
+MOST_BLOCKS = 1 << 22
+"""Far more than any pool has."""
 _CACHED, _EVICTED, _OFFLOADED, _RESTORED = map(PAGE_EVENTS.index, ("cached", "evicted", "offloaded", "restored"))
 
 
@@ -139,6 +141,9 @@ class Pages:
                 self._quality.add("invalid", "stored blocks without a hash")
                 continue
             tier = self._tier(block, "cache_level")
+            if len(self._places) >= MOST_BLOCKS:
+                self._quality.add("ignored", f"stored blocks beyond {MOST_BLOCKS:,} at a time")
+                continue
             if digest in self._places:
                 self._quality.add("duplicate", "blocks that were stored twice")
             else:

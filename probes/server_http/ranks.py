@@ -17,7 +17,8 @@ from probes.server_http.pages import Pages
 from probes.server_http.pool import Pool
 from probes.server_http.reading import FAR, Json, whole
 
-MOST = 256
+MOST = 64
+"""Each has files of its own that stay open, of which a process may have a thousand."""
 
 
 class Rank:

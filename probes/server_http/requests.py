@@ -19,6 +19,8 @@ _MOST_DIGITS = 18
 # Between two readings of one time on a clock that was compared again.
 _SAME_NS = 1_000_000_000
 _MOST_KNOWN = 1 << 17
+# Each has files of its own that stay open.
+_MOST_STARTS = 16
 
 
 class Requests:
@@ -80,7 +82,12 @@ class Requests:
         if any(time != NEVER and time < arrival for time in (scheduled, first, last)):
             self._quality.add("reversed", "finished requests with a time before their arrival")
         known = self._arrivals.get(request)
-        if known is not None and abs(known - arrival) > _SAME_NS:
+        is_another = known is not None and abs(known - arrival) > _SAME_NS
+        if is_another and self._starts >= _MOST_STARTS:
+            self._quality.add(
+                "duplicate", "requests whose number came again, after many restarts: the last one is kept"
+            )
+        elif is_another:
             self._starts += 1
             self._arrivals.clear()
             self._feed = self._feeds(self._starts)

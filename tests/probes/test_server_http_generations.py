@@ -111,6 +111,29 @@ def test_a_number_that_comes_again_is_another_request(out: Path) -> None:
     assert NEVER not in rows["finished"].tolist()
 
 
+def test_a_server_that_seems_to_start_again_and_again_keeps_few_files_open(out: Path) -> None:
+    now = time.monotonic()
+    odd = [{"request_id": 1, **timing(now - 2 * at)} for at in range(100, 0, -1)]
+    with stand_in() as server:
+        server.say("GET /metrics")
+        server.say("GET /perf_metrics", odd)
+        trace = record(server, out, asked(server, "GET /perf_metrics", 3))
+    assert len(trace["processes"]) == 17
+    # From then on the same number is the same request, of which the last that is told holds.
+    assert (len(trace["requests"]), trace.quality.count("duplicate")) == (17, 83)
+
+
+def test_blocks_without_end_are_bounded(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MOST_BLOCKS", 5)
+    data = {"type": "stored", "blocks": [{"block_hash": digest, "cache_level": 0} for digest in range(1, 10)]}
+    with stand_in() as server:
+        server.say("GET /metrics", [pytorch(1)])
+        server.say("POST /kv_cache_events", [{"event_id": 0, "data": data, "window_size": 4096}])
+        trace = record(server, out, asked(server, "POST /kv_cache_events", 3))
+    assert len(trace["page_events"]) == 5
+    assert trace.quality.count("ignored") == 4
+
+
 def test_the_clock_of_another_machine_is_compared(out: Path) -> None:
     ahead = 5000.0
 
