@@ -10,6 +10,7 @@ from pathlib import Path
 from probes.inprocess import tap
 from probes.inprocess.producer import ENVIRONMENT
 from probes.inprocess.torch_guest import GRAPHS, TAP
+from probes.inprocess.trtllm_slices import SLICES
 
 HOOK = Path(tap.__file__).parent / "hook"
 
@@ -27,13 +28,14 @@ def armed(
     found[ENVIRONMENT] = str(folder)
     before = found.get("PYTHONPATH", "")
     found["PYTHONPATH"] = os.pathsep.join([str(HOOK), *([before] if before else [])])
-    for name in (TAP, GRAPHS):
+    for name in (TAP, GRAPHS, SLICES):
         found.pop(name, None)
     why = without_tap or ("" if has_driver() else "there is no CUDA driver")
     if not why:
         library = tap.build()
         if isinstance(library, str):
             why = library
+            found[SLICES] = "1"
         else:
             found[TAP] = str(library)
             found[GRAPHS] = "node" if node_level else "graph"

@@ -116,6 +116,10 @@ class Operators:
             message = "; ".join(part for part in (f"{how}: {share}", limit, self._why) if part)
         return Status(state, self._records, self._lost, self._cost_ns, message)
 
+    def iteration_skipped(self) -> None:
+        """An iteration begins that is not to be captured; it counts for the share of those that are."""
+        self._pace.skip()
+
     def iteration_begin(self) -> None:
         """An iteration begins: decide whether it is captured."""
         if self._native is None and self._slices is None:

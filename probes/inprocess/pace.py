@@ -39,6 +39,10 @@ class Pace:
         seen, self._since = self._since, 0
         return seen
 
+    def skip(self) -> None:
+        """Count an iteration that is not to be looked at, whatever the credit."""
+        self._since += 1
+
     def spent(self, records: int) -> None:
         """The iteration that was due wrote so many `records`."""
         self._expected = max(records, 1)

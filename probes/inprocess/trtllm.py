@@ -39,6 +39,7 @@ from .trtllm_attributes import (
     spelling,
 )
 from .trtllm_rows import Encoder
+from .trtllm_slices import fallback
 
 BUDGET = 0.01
 """The share of the time of a step that this probe may take, its own thread's CPU time included. Beyond it, page tables
@@ -90,6 +91,7 @@ class Probe:
         self._begun_ns = 0
         self._has_passed_over = False
         self._encoder = Encoder(producer)
+        self._slices = fallback(producer)
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -121,6 +123,8 @@ class Probe:
                 setattr(owner, name, before)
         if self._thread is not None:
             self._thread.join(5)
+        if self._slices is not None:
+            self._slices.close()
         self._put("ended", time.monotonic_ns())
         self._encode()
         self._producer.close()
@@ -180,6 +184,8 @@ class Probe:
 
     def _launching(self, executor: Any, result: Any, now: int, batch: Any, *args: Any, **kwargs: Any) -> None:
         self._pace(now)
+        if self._slices is not None:
+            self._slices.step(now, BUDGET)
         if self._steps % self.steps_every:
             # It is settled in its turn like any other.
             self._unsettled.append((-1, batch, []))
