@@ -15,6 +15,7 @@ from probes.inprocess.columns import LAYOUTS
 from probes.server_http.words import shown
 from probes.streams import Streams
 
+_MOST_SPELLINGS = 1 << 16
 _DTYPES = {table: np.dtype([(name, code) for name, code in layout]) for table, layout in LAYOUTS.items()}
 
 
@@ -25,6 +26,7 @@ class Feed:
         self._streams = streams
         self._rows = RingRows(pid)
         self._names: dict[str, int] = {}
+        self._count = 0
         self._new: list[tuple[int, str]] = []
         self._tables: dict[str, list[tuple[Any, ...]]] = {}
         self._flushed = 0
@@ -43,11 +45,16 @@ class Feed:
         """The id of a text, which is made harmless; -1 for ''."""
         if not text:
             return -1
-        text = shown(text)
         found = self._names.get(text)
         if found is None:
-            found = self._names[text] = len(self._names)
-            self._new.append((found, text))
+            harmless = shown(text)
+            found = self._names.get(harmless, -1)
+            if found < 0:
+                found = self._names[harmless] = self._count
+                self._count += 1
+                self._new.append((found, harmless))
+            if len(self._names) < _MOST_SPELLINGS:
+                self._names[text] = found
         return found
 
     def add(self, table: str, rows: Iterable[Sequence[Any]]) -> None:

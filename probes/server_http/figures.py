@@ -25,7 +25,6 @@ class Figure(NamedTuple):
 
 
 _BATCH, _CACHE, _DRAFTS = "inflightBatchingStats", "kvCacheStats", "specDecodingStats"
-_SECTIONS = (_CACHE, "crossKvCacheStats", "staticBatchingStats")
 _FILLED = {_CACHE: "maxNumBlocks", "crossKvCacheStats": "maxNumBlocks", "staticBatchingStats": "numScheduledRequests"}
 """Sections that are put there full of zeros where they do not apply, and what is never 0 where they do."""
 FIGURES: tuple[Figure, ...] = (
@@ -67,6 +66,9 @@ FIGURES: tuple[Figure, ...] = (
     Figure((_DRAFTS, "iterLatencyMS"), "host time of the draft model", "ms", zero=False),
     Figure((_DRAFTS, "draftOverhead"), "share of drafting", "%", zero=False, scale=100.0),
 )
+_BY_SECTION: dict[tuple[str, ...], dict[str, Figure]] = {}
+for _figure in FIGURES:
+    _BY_SECTION.setdefault(_figure.path[:-1], {})[_figure.path[-1]] = _figure
 _PER_WINDOW: tuple[tuple[str, str, str], ...] = (
     ("iterAllocTotalBlocks", "KV blocks allocated", "blocks"),
     ("iterAllocNewBlocks", "KV blocks newly allocated", "blocks"),
@@ -121,23 +123,27 @@ class Figures:
 
     def of(self, record: Json) -> Iterator[tuple[str, str, float]]:
         """Name, unit and value of each figure that the record tells."""
-        empty = {name for name in _SECTIONS if not number(section(record, name), _FILLED[name]) > 0}
         windows = [each for each in section(record, WINDOWS).values() if isinstance(each, dict)]
         per_window = set()
-        for key, name, unit in _PER_WINDOW:
-            values = [value for each in windows if not math.isnan(value := number(each, key))]
+        for key, name, unit in _PER_WINDOW if windows else ():
+            values = [value for each in windows if key in each and not math.isnan(value := number(each, key))]
             if values:
                 per_window.add(name)
                 yield name, unit, sum(values)
-        for figure in FIGURES:
-            *groups, key = figure.path
-            value = number(section(record, *groups), key)
-            if math.isnan(value) or (not value and not figure.zero) or (groups and groups[0] in empty):
+        for groups, figures in _BY_SECTION.items():
+            within = section(record, *groups)
+            if groups and groups[0] in _FILLED and not number(within, _FILLED[groups[0]]) > 0:
                 continue
-            if figure.sum:
-                value = self._grown(figure.path, value)
-            if not math.isnan(value) and value >= 0 and figure.name not in per_window:
-                yield figure.name, figure.unit, value * figure.scale
+            for key, figure in figures.items():
+                if key not in within:
+                    continue
+                value = number(within, key)
+                if math.isnan(value) or (not value and not figure.zero):
+                    continue
+                if figure.sum:
+                    value = self._grown(figure.path, value)
+                if value >= 0 and figure.name not in per_window:
+                    yield figure.name, figure.unit, value * figure.scale
         stages = section(record, STAGES)
         for stage, name in _STAGES.items():
             if stage in stages:
