@@ -23,7 +23,7 @@ class Asking:
         self._recording = recording
         self._bursts = Bursts(rule, recording.start_ns)
         self._off = False
-        self._busy = 0
+        self._busy = self._newly_busy = self._rows = 0
 
     @property
     def told(self) -> dict[str, str]:
@@ -51,7 +51,7 @@ class Asking:
 
     def saw_busy(self, times: int) -> None:
         """NVML said so many times more that a kernel ran on a GPU of the workload."""
-        self._busy += times
+        self._newly_busy += times
 
     def tick(self, now_ns: int) -> None:
         """Take the durations of new steps, and write what is wanted where the taps look."""
@@ -66,10 +66,14 @@ class Asking:
                 pid = drain.ring.pid
                 steps[pid] = steps.get(pid, 0) + streams.rows.get("iterations", 0)
         self._bursts.tick(now_ns, durations)
-        for drain in self._recording.drains:
-            if is_tap(drain):
-                with suppress(Unreadable):
-                    drain.ring.ask(self._bursts.until_ns, self._off, steps.get(drain.ring.pid, 0), self._busy)
+        taps = [drain for drain in self._recording.drains if is_tap(drain)]
+        rows = sum(sum(drain.streams.rows.values()) - drain.streams.rows.get("probes", 0) for drain in taps)
+        # While one process records its work, nobody needs to be told that the GPU is busy.
+        self._busy += self._newly_busy if rows == self._rows else 0
+        self._rows, self._newly_busy = rows, 0
+        for drain in taps:
+            with suppress(Unreadable):
+                drain.ring.ask(self._bursts.until_ns, self._off, steps.get(drain.ring.pid, 0), self._busy)
 
 
 def is_tap(drain: Drain) -> bool:
