@@ -15,7 +15,7 @@ from ui.views.view import View
 
 _VERSION = 1
 _AREAS = {"facts": Qt.DockWidgetArea.LeftDockWidgetArea}
-_HIDDEN = ("facts",)
+_HIDDEN = ("facts", "results")
 _SHARE = 0.40
 
 
@@ -58,6 +58,17 @@ class Docks(QObject):
         kept = QByteArray.fromBase64(self._settings.values.layout.encode("ascii", "replace"))
         if kept.isEmpty() or not self._window.restoreState(kept, _VERSION):
             self.reset()
+
+    def show_for(self, view_id: str, on: bool, share: float) -> None:
+        """Bring the dock of a view up for a trace that is for it, with that share of the height; else out of sight."""
+        dock = self._docks.get(view_id)
+        if dock is None or (not on and dock.isHidden()):
+            return
+        dock.setVisible(on)
+        if on:
+            dock.raise_()
+            height = round(self._window.height() * share)
+            self._window.resizeDocks([dock], [height], Qt.Orientation.Vertical)
 
     def hide(self) -> None:
         """Out of the way, remembering how they stood."""

@@ -6,8 +6,8 @@ import linecache
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QPaintEvent, QShowEvent
+from PySide6.QtCore import QByteArray, QEvent, Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QPaintEvent, QShowEvent, QStatusTipEvent
 from PySide6.QtWidgets import QApplication, QFileDialog, QMainWindow, QStackedWidget, QTabWidget, QVBoxLayout, QWidget
 
 from ui.actions import PRESETS
@@ -32,6 +32,7 @@ _GESTURES = (
     ("Select a range", "drag"),
     ("Zoom to a range", "Alt + drag"),
 )
+_RESULTS_SHARE = 0.75
 
 
 class MainWindow(QMainWindow):
@@ -295,6 +296,13 @@ class MainWindow(QMainWindow):
 
     # Events.
 
+    def event(self, event: QEvent) -> bool:
+        """What a view has to say stands beside the rest of the status line."""
+        if isinstance(event, QStatusTipEvent):
+            self.status.showMessage(event.tip())
+            return True
+        return super().event(event)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         """Say once that there is something to be seen."""
         super().paintEvent(event)
@@ -341,8 +349,14 @@ class MainWindow(QMainWindow):
             name += f" and {len(trace.info.paths) - 1} more"
         simulated = " (simulated)" if trace.info.basis == "simulated" else ""
         self.setWindowTitle(f"{name}{simulated} – Inflight Inspector")
-        if self.middle is not None:
-            self.middle.take_focus()
+        # Results alone leave the middle empty.
+        in_time = len(trace["ranges"]) + len(trace["counters"]) + trace.num_work()
+        share = 0.5 if in_time else _RESULTS_SHARE
+        self.docks.show_for("results", bool(trace.results), share)
+        self.views["headline"].setVisible(bool(trace.num_work()) or not trace.results)
+        shown = self.views.get("results") if trace.results else self.middle
+        if shown is not None:
+            shown.take_focus()
         self.desk.trace_came()
 
     def _rethemed(self) -> None:

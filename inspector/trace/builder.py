@@ -61,9 +61,12 @@ class Builder:
     def _name(self, text: str) -> int:
         return self.names.add(text) if text else -1
 
-    def process(self, pid: int, name: str = "", rank: int = -1) -> int:
-        """Row of processes for `pid`; name and rank fill in what is not known yet."""
-        return self._small["processes"].row(pid, {"pid": pid, "name": self._name(name), "rank": rank})
+    def process(self, pid: int, name: str = "", rank: int = -1, host: int = 0) -> int:
+        """Row of processes for `pid`; name and rank fill in what is not known yet. `host` tells apart those of one
+        number on several hosts.
+        """
+        key = (host, pid) if host else pid
+        return self._small["processes"].row(key, {"pid": pid, "name": self._name(name), "rank": rank})
 
     def thread(self, process: int, tid: int, name: str = "") -> int:
         """Row of threads for (row of processes, tid)."""

@@ -17,6 +17,7 @@ VIEWS: tuple[str, ...] = (
     "ui.views.bandwidth.MemoryBandwidth",
     "ui.views.pages.KvPages",
     "ui.views.pipeline.PipelineView",
+    "ui.views.results.RecipeResults",
     "ui.views.run.Run",
 )
 

@@ -23,6 +23,7 @@ _METRICS = "gpu_metric_util_map"
 # Ranges that were projected may overlap without lying in each other.
 _KIND = RANGE_KINDS.index("nvtx start/end")
 _NO_PID = -1
+_FAR = 1 << 61
 
 
 def add_intervals(builder: Builder, results: Results, numbers: dict[tuple[int, int], int]) -> None:
@@ -54,9 +55,10 @@ def _add_ranges(
     begun, ended = _whole(start), _whole(length or end or start)
     usable = ~(_missing(start) | _missing(length or end or start))
     if length is not None:
-        ended = begun + np.where(np.abs(ended) <= FAR_NS, ended, 0)
+        usable &= np.abs(ended) <= FAR_NS
+        ended = begun + np.where(usable, ended, 0)
     reports = _report_of(table, columns)
-    usable &= (np.abs(begun) < 1 << 61) & (np.abs(ended) < 1 << 61)
+    usable &= (np.abs(begun) < _FAR) & (np.abs(ended) < _FAR)
     if not usable.all():
         builder.quality.add(
             "invalid",
@@ -69,7 +71,7 @@ def _add_ranges(
     names = _names(builder, _first(columns, _NAMES), len(table), draws)
     found, owner = np.unique(keys[:, usable], axis=1, return_inverse=True)
     threads = np.array(
-        [_thread(builder, results, table, draws, key) for key in found.T.tolist()] or [-1],
+        [_thread(builder, results, draws, key) for key in found.T.tolist()] or [-1],
         np.int32,
     )
     late = np.array([shift[report] if 0 <= report < len(shift) else 0 for report in reports.tolist()], np.int64)
@@ -81,13 +83,14 @@ def _add_ranges(
     builder.add("ranges", **{key: values[keep] for key, values in rows.items()}, kind=_KIND, domain=-1)
 
 
-def _thread(builder: Builder, results: Results, table: ResultTable, draws: str, key: Sequence[int]) -> int:
+def _thread(builder: Builder, results: Results, draws: str, key: Sequence[int]) -> int:
     report, gpu, pid, tid = key
     name = results.reports[report] if 0 <= report < len(results.reports) else results.title
-    # One process of a report that names none; a report is what a rank is to nsys.
-    process = builder.process(pid if pid >= 0 else _NO_PID - max(report, 0), name, report)
+    # A report that names no process still is one: to nsys it is what a rank is.
+    process = builder.process(max(pid, _NO_PID), name, report, max(report, 0))
     where = f"GPU {gpu}: " if gpu >= 0 else ""
-    return builder.thread(process, tid if tid >= 0 else max(gpu, 0), f"{where}{draws}, {table.name} of results, thread")
+    whose = ", thread" if tid >= 0 else ""
+    return builder.thread(process, tid if tid >= 0 else max(gpu, 0), f"{where}{draws}{whose}")
 
 
 def _add_metrics(

@@ -81,13 +81,13 @@ RECIPES: Mapping[str, Recipe] = {
             "start": Meaning("ns", "when the last work before it had ended", True),
             "duration": Meaning("ns", "until the next work"),
         },
-        "idle longer than the limit",
+        "long idle",
     ),
     "cuda_gpu_kern_sum": Recipe("How long the kernels took, by name.", _STATS),
     "nvtx_gpu_proj_trace": Recipe(
         "NVTX ranges as they lie on the GPU: from the first to the last work that was launched inside each.",
         _PROJECTED,
-        "NVTX ranges on the GPU",
+        "on the GPU",
     ),
     "gpu_metric_util_map": Recipe(
         "How busy parts of each GPU were, as means over equal pieces of time.",
