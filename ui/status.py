@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QLabel, QStatusBar, QToolButton
 
 from inspector import units
 from ui.session import Session
 from ui.theme import Theme
+from ui.widgets.elided import Elided
 
 _NAMES = {"held": "picture held"}
 _EXPLAINED = {
@@ -31,17 +32,25 @@ class Status(QStatusBar):
         self.setSizeGripEnabled(False)
         self.setAccessibleName("Status")
         self._name, self._live, self._records, self._basis = QLabel(), QLabel(), QLabel(), QLabel()
+        self._said = Elided(theme, "small")
+        self._said.setObjectName("said")
+        self._until = QTimer(self)
+        self._until.setSingleShot(True)
+        self._until.timeout.connect(self.clearMessage)
         self._quality = QToolButton()
         self._quality.clicked.connect(self.asked)
         self._hold, self._newest = QToolButton(), QToolButton()
         self._hold.clicked.connect(session.hold)
         self._newest.clicked.connect(session.follow_end)
         self._newest.setText("Newest")
+        for button in (self._hold, self._newest):
+            button.setObjectName("act")
         self._newest.setToolTip("Go to the newest time and stay there, as close as it is now (End)")
         for widget in (self._live, self._hold, self._newest):
             self.addWidget(widget)
         self.addWidget(self._name)
         self.addWidget(self._records)
+        self.addWidget(self._said, 1)
         for widget in (self._quality, self._basis):
             self.addPermanentWidget(widget)
         for signal in (session.trace_changed, session.grown, session.live.changed):
@@ -49,6 +58,22 @@ class Status(QStatusBar):
         theme.changed.connect(self.retheme)
         self.retheme()
         self.refresh()
+
+    def showMessage(self, text: str, timeout: int | None = None) -> None:
+        """Say something for so many ms, else until something else is said. The rest of the line stays beside it."""
+        self._said.set_text(text)
+        self._said.setToolTip(text)
+        self._until.stop()
+        if timeout:
+            self._until.start(timeout)
+
+    def currentMessage(self) -> str:
+        """What is said now."""
+        return self._said.full
+
+    def clearMessage(self) -> None:
+        """Say it no more."""
+        self.showMessage("")
 
     @property
     def text(self) -> str:
@@ -108,5 +133,5 @@ class Status(QStatusBar):
 
     def retheme(self) -> None:
         """Small type."""
-        for widget in self._parts:
+        for widget in (*self._parts, self._said):
             widget.setFont(self._theme.font("small"))

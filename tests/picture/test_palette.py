@@ -5,12 +5,14 @@ import itertools
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from inspector.analysis.busy import busy
 from inspector.analysis.categories import CATEGORIES
 from inspector.analysis.causes import CAUSES
 from inspector.picture.overview import overview
 from inspector.picture.palette import INKS, Theme, category_ink, cause_ink, colours, ink, mark_on, rgb, text_on
+from inspector.trace.selection import Window
 from inspector.trace.trace import Trace
 from tests.analysis.generate import traces
 
@@ -80,3 +82,16 @@ def test_causes_whose_colours_are_close_differ_by_pattern() -> None:
         for name in ("gc", "os blocked"):
             colour = INKS[ink(name)].colour(theme)
             assert 1.25 < contrast(colour, mark_on(colour)) < 3
+
+
+@given(traces(), st.integers(1, 100))
+def test_the_overview_of_a_run_ends_where_all_has_been_read(trace: Trace, percent: int) -> None:
+    settled = trace.end_ns * percent // 100
+    going = Trace(trace.info, trace.tables, trace.names, trace.quality, generation=1, settled_ns=settled)
+    made = overview(going, 8)
+    assert made.window == Window(0, max(settled, 1))
+    window = Window(0, settled)
+    figures = [busy(trace, device, window).busy_ns for device in range(len(trace["devices"]))]
+    worked = [figure for device, figure in enumerate(figures) if busy(trace, device).busy_ns]
+    lengths = np.diff(np.linspace(0, max(settled, 1), 9).astype(np.int64))
+    assert [float((share * lengths).sum()) for share in made.share] == pytest.approx(worked, rel=1e-5, abs=1e-3)

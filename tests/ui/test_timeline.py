@@ -415,6 +415,18 @@ def test_tracks_fold_pin_and_keep_their_places(view: Timeline, show: Show, drawn
     assert "process 1" not in again.arrangement.folded
 
 
+def test_what_a_run_has_not_told_yet_is_not_idle(view: Timeline, drawn: Drawn) -> None:
+    trace, scene = drawn.trace, view.canvas.scene
+    view.session.look(view.session.whole)
+    settled = drawn.at(drawn.first + 5)
+    going = Trace(trace.info, trace.tables, trace.names, trace.quality, generation=1, settled_ns=settled)
+    scene.pictures = tuple(replace(picture, trace=going) for picture in scene.pictures)
+    wanted = busy(trace, 0, Window(0, settled)).busy_ns / settled
+    assert busy_share(scene, "device 0") == pytest.approx(wanted, abs=1e-12)
+    view.canvas.set_window(Viewport(Window(settled + 10, settled + 100), scene.viewport.width))
+    assert busy_share(scene, "device 0") is None
+
+
 def test_a_folded_device_still_shows_how_busy_it_is(view: Timeline, drawn: Drawn) -> None:
     view.arrange(view.arrangement.toggle_fold("device 0"))
     row, y = next(each for each in view.canvas.scene.rows() if each[0].identity == "device 0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QWidget,
 )
+from pytestqt.qtbot import QtBot
 
 from inspector.analysis.busy import busy
 from inspector.trace.selection import Selection, Window
@@ -438,3 +440,17 @@ def test_end_and_home_are_the_ends_of_a_table_and_elsewhere_those_of_time(user: 
     assert user.session.window == Window(user.session.whole.end - 1000, user.session.whole.end)
     user.press("Home")
     assert user.session.window == user.session.whole
+
+
+def test_what_is_said_stands_beside_the_rest_of_the_status_line_and_goes_again(
+    user: User, sample: Path, qtbot: QtBot
+) -> None:
+    user.open(sample)
+    status = user.window.status
+    before = status.text
+    status.showMessage("Saved it", 30)
+    labels = [label for label in status.findChildren(QLabel) if label.isVisible() and label.text()]
+    assert any(label.text() == "Saved it" for label in labels)
+    assert all(not one.geometry().intersects(other.geometry()) for one, other in itertools.combinations(labels, 2))
+    assert status.text == before
+    qtbot.waitUntil(lambda: not status.currentMessage())

@@ -141,8 +141,9 @@ class Strips(QWidget):
             x = self._x(time, picture)
             painter.setPen(self._theme.color("line"))
             painter.drawLine(QPointF(x, px(16)), QPointF(x, self.height()))
-            painter.setPen(self._theme.color("muted"))
-            painter.drawText(QPointF(x + px(3), px(14)), label)
+            if x + px(3) + painter.fontMetrics().horizontalAdvance(label) <= self.width():
+                painter.setPen(self._theme.color("muted"))
+                painter.drawText(QPointF(x + px(3), px(14)), label)
 
     def _strip(self, painter: QPainter, rect: QRectF, strip: Strip, picture: BandwidthPicture) -> None:
         theme, px = self._theme, self._theme.px

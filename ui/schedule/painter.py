@@ -222,8 +222,9 @@ class SchedulePainter:
             x = round(place.left + _x(span, where, place.columns)) + 0.5
             painter.setPen(QPen(theme.color("line"), 1))
             painter.drawLine(QPointF(x, place.ruler - theme.px(5)), QPointF(x, place.height))
-            painter.setPen(theme.color("muted"))
-            painter.drawText(QPointF(x + theme.px(3), place.ruler - theme.px(6)), text)
+            if x + theme.px(3) + painter.fontMetrics().horizontalAdvance(text) <= place.right:
+                painter.setPen(theme.color("muted"))
+                painter.drawText(QPointF(x + theme.px(3), place.ruler - theme.px(6)), text)
 
 
 def _halves(picture: SchedulePicture, tall: int, theme: Theme) -> npt.NDArray[np.uint32]:

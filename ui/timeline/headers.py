@@ -70,14 +70,19 @@ def _busy_note(scene: Scene, row: Row) -> str:
 
 
 def busy_share(scene: Scene, group: str) -> float | None:
-    """Share of the window in which the device of a group was busy; None where no picture tells."""
+    """Share of the window in which the device of a group was busy; None where no picture tells.
+
+    Of a run only of what had been read when the picture was made: what came later is not idle.
+    """
     for picture in scene.pictures:
         for made in picture.tracks.values():
             if made.track.kind == "busy" and made.track.group == group and made.content.lanes:
                 pyramid = made.content.lanes[0].pyramid
-                window = scene.viewport.window
-                covered = pyramid.columns(window.start, max(window.length, 1), 1)
-                return int(covered.until[1] - covered.until[0]) / max(window.length, 1)
+                window = scene.viewport.window.clipped(scene.viewport.window.start, picture.trace.settled_ns)
+                if not window.length:
+                    return None
+                covered = pyramid.columns(window.start, window.length, 1)
+                return int(covered.until[1] - covered.until[0]) / window.length
     return None
 
 
@@ -231,8 +236,9 @@ def paint_ruler(painter: QPainter, scene: Scene, theme: Theme) -> None:
         x = round(scene.x(time)) + 0.5
         painter.setPen(QColor(tokens.edge))
         painter.drawLine(QPointF(x, low - 9), QPointF(x, low))
-        painter.setPen(QColor(tokens.muted))
-        painter.drawText(QPointF(x + 4, low - 9 + metrics.ascent() / 2), text)
+        if x + 4 + metrics.horizontalAdvance(text) <= scene.width:
+            painter.setPen(QColor(tokens.muted))
+            painter.drawText(QPointF(x + 4, low - 9 + metrics.ascent() / 2), text)
     painter.restore()
     painter.setPen(QColor(tokens.line))
     painter.drawLine(QPointF(0, low), QPointF(scene.width, low))

@@ -106,6 +106,10 @@ class OverviewStrip(QWidget):
             painter.setPen(QColor(self._theme.tokens.muted))
             painter.drawText(area, int(Qt.AlignmentFlag.AlignCenter), "no device work in this trace")
             return
+        # Of a run there may be more by now.
+        left = self._x(answer.window.start)
+        area = QRectF(left, area.top(), max(self._x(answer.window.end) - left, 1), area.height())
+        painter.setClipRect(QRectF(self._left, 0, self.width() - self._left, self.height()))
         width = round(area.width() * self.devicePixelRatioF())
         # Every pixel takes the mean of the stretches under it; there are more of these than pixels.
         columns = answer.share.shape[1]
@@ -118,6 +122,7 @@ class OverviewStrip(QWidget):
         colour = screen.packed(INKS[ink("busy")].colour(scheme))  # type: ignore[arg-type]
         ground = screen.packed(self._theme.tokens.sunken)
         raster.paint(painter, area, screen.histogram(share, touched, int(area.height()), ground, colour))
+        painter.setClipping(False)
 
     def _text(self, painter: QPainter) -> None:
         flags = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)

@@ -77,7 +77,7 @@ class Headline(View):
         length = units.time(found.span_ns)
         chosen = self.session.selection.window
         kind = trace.device_kind(self.session.device)
-        self._busy.rename(f"{kind} busy")
+        self._busy.rename("CPU busy, wall time" if kind == "CPU" else f"{kind} busy")
         if chosen is None:
             said = f"{length}, first to last {kind} work"
         elif chosen.length == found.span_ns:
@@ -94,7 +94,6 @@ class Headline(View):
                 f"idle {units.time(found.idle_ns)}",
                 f" in {units.exact(found.gaps)} gap{'s' if found.gaps != 1 else ''}",
                 ", whole graphs counted as busy" if answer.whole_graphs else "",
-                ", wall time of forward passes" if kind == "CPU" else "",
             ),
             basis,
             tip=f"busy {found.busy_ns:,} ns of {found.span_ns:,} ns, idle {found.idle_ns:,} ns\n"

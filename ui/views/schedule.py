@@ -191,13 +191,11 @@ class Schedule(View):
         self._step_iteration(-1)
 
     def follow_end(self) -> None:
-        """To the newest iteration, and on with it."""
-        self.session.release()
+        """To the newest iteration and the newest time, and on with them."""
+        self.session.follow_end()
         if self.answer is None or self.answer.axis is None:
             return
-        if self._by_time:
-            self.session.follow_end()
-        else:
+        if not self._by_time:
             self.iterations.follow()
             self.refresh()
         self.canvas.scroll_to_end()

@@ -130,6 +130,8 @@ class View(QWidget):
             if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisibleTo(self) and widget.isEnabled():
                 widget.setFocus(Qt.FocusReason.OtherFocusReason)
                 return
+        # Else keys would go on to a view that is out of sight.
+        self.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def refresh(self) -> None:
         """Ask, if there is something new to ask. Called by the session's signals; call it when an option changed."""
