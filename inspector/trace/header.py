@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from inspector.configuration.settings import Setting
 from inspector.errors import Unreadable
 from inspector.trace.arrow_reader import map_file
 
@@ -56,7 +57,8 @@ class _Version(msgspec.Struct):
 
 
 class Header(msgspec.Struct, frozen=True):
-    """The whole file. `rows` is the number of rows of each table that has any, `names` that of names.arrow.
+    """The whole file. `rows` is the number of rows of each table that has any, `names` that of names.arrow;
+    `configuration` is what is known of how the workload was set.
 
     In a recording that is not `complete`, times are those of the clock in `clock`; else they are trace times.
     """
@@ -72,6 +74,7 @@ class Header(msgspec.Struct, frozen=True):
     rows: dict[str, Count] = {}
     names: Count = 0
     quality: list[Said] = []
+    configuration: list[Setting] = []
 
 
 def encode(header: Header) -> bytes:

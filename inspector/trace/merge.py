@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from inspector.configuration.settings import merged as configurations_merged
 from inspector.trace.names import Names
 from inspector.trace.quality import Quality
 from inspector.trace.schema import NEVER, SCHEMAS
@@ -91,6 +92,7 @@ def merge(traces: Sequence[Trace]) -> Trace:
             for table, why in trace.info.missing.items()
             if not len(tables.get(table, ()))
         },
+        configuration=configurations_merged(trace.info.configuration for trace in traces),
     )
     whole = Trace(info, tables, names, quality)
     whole.results = tuple(results for trace in traces for results in trace.results)

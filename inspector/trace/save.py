@@ -109,6 +109,7 @@ def _header(trace: Trace) -> Header:
         rows={name: len(table) for name, table in trace.tables.items() if len(table)},
         names=len(trace.names),
         quality=[Said(note.code, note.count, note.text, note.first) for note in trace.quality.notes],
+        configuration=list(info.configuration),
     )
 
 

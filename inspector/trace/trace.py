@@ -9,6 +9,7 @@ from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
+from inspector.configuration.settings import Configuration
 from inspector.trace.names import Names
 from inspector.trace.quality import Quality
 from inspector.trace.results import Results
@@ -27,7 +28,8 @@ class TraceInfo:
 
     `origin_ns` is the file's own time of trace time 0; `start_epoch_ns` the wall clock of trace time 0 (ns since 1970)
     where the file tells it; `duration_ns` from the first to the last record. `details` holds what the file says of its
-    capture, for people. `missing` says for a table why it has no rows and how to get them.
+    capture, for people. `missing` says for a table why it has no rows and how to get them. `configuration` is what is
+    known of the model and of how its server was set.
     """
 
     paths: tuple[str, ...]
@@ -40,6 +42,7 @@ class TraceInfo:
     basis: Basis = "measured"
     details: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
+    configuration: Configuration = field(default_factory=Configuration)
 
 
 @dataclass(frozen=True)

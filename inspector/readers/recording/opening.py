@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from inspector.configuration import settings
 from inspector.errors import Unreadable
 from inspector.readers.reader import Progress, Report
 from inspector.readers.recording.fitting import fitting, unreadable
@@ -40,6 +41,7 @@ def info_of(path: Path, head: Header) -> TraceInfo:
         basis=head.info.basis,
         details=head.info.details,
         missing=head.info.missing,
+        configuration=settings.of(head.configuration),
     )
 
 
@@ -50,6 +52,8 @@ def notes_of(path: Path, head: Header) -> Quality:
         if said.code not in CODES:
             raise Unreadable(f"cannot read {path}", f"its note {said.code!r} is not known", "update the program")
         quality.notes.append(Note(said.code, said.count, said.text, said.first))
+    for note in settings.of(head.configuration).notes:
+        quality.add("ignored", note)
     return quality
 
 
