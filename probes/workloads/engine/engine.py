@@ -54,7 +54,7 @@ class Engine:
             settings.blocks,
             settings.host_blocks,
             reuse=settings.reuse,
-            observe=self._page if self._observers else None,
+            observe=self._page if len(self._observers) > 1 else next((one.page for one in self._observers), None),
         )
         self._scheduler = Scheduler(settings, self._pool)
         self._drafter = self._drafter_for(settings)
