@@ -454,3 +454,16 @@ def test_what_is_said_stands_beside_the_rest_of_the_status_line_and_goes_again(
     assert all(not one.geometry().intersects(other.geometry()) for one, other in itertools.combinations(labels, 2))
     assert status.text == before
     qtbot.waitUntil(lambda: not status.currentMessage())
+
+
+def test_coming_to_a_table_selects_nothing_and_a_step_down_its_first_row(user: User, sample: Path) -> None:
+    user.open(sample)
+    user.window.show_view("gaps")
+    user.gaps.table.setFocus()
+    assert user.session.selection.gap is None
+    assert user.gaps.table.selected_rows() == []
+    user.press("Down")
+    assert user.gaps.table.selected_rows() == [0]
+    content = user.gaps.table.content
+    assert isinstance(content, GapList)
+    assert user.session.selection.gap == content.start_of(0)

@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QKeyEvent, QPainter, QResizeEvent
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyledItemDelegate, QStyleOptionViewItem, QTableView
 
 from inspector.picture.labels import forms
@@ -259,6 +259,15 @@ class TableView(QTableView):
         super().resizeEvent(event)
         if not self._own_widths:
             self._set_widths()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Coming here selects nothing: Qt would take the first row, and what it stands for."""
+        nothing = not self.currentIndex().isValid()
+        blocked = self.blockSignals(True)
+        super().focusInEvent(event)
+        if nothing:
+            self.selectionModel().clear()
+        self.blockSignals(blocked)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Home and End go to the first and last row: every cell of a row is selected with it."""
