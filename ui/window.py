@@ -27,8 +27,8 @@ from ui.widgets.sheet import Line, Sheet
 
 _GESTURES = (
     ("Zoom at the pointer", "Ctrl + wheel, pinch"),
-    ("Scroll tracks", "wheel"),
-    ("Pan", "Shift + wheel, middle drag"),
+    ("Scroll tracks, rows and pages; pan where nothing scrolls", "wheel"),
+    ("Pan", "Shift or Alt + wheel, middle drag"),
     ("Select a range", "drag"),
     ("Zoom to a range", "Alt + drag"),
 )

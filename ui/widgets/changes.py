@@ -11,21 +11,23 @@ from inspector.picture.palette import ink
 from ui.inks import color_of
 from ui.theme import Theme
 
-_NEAR_PX = 4
+_NEAR_PX, _LEAST = 4, 40
 Change = tuple[float, str]
 """At which pixel, and what."""
 
 
 def paint_changes(painter: QPainter, area: QRectF, changes: Iterable[Change], theme: Theme) -> None:
-    """A dashed line for each change inside `area`; at its top the words, as far as they have room side by side."""
+    """A dashed line for each change inside `area`; at its top the words, as far as there is room."""
     painter.setFont(theme.font("small"))
     metrics, colour = QFontMetricsF(painter.font()), color_of(ink("mark"), theme)
     for at, (x, text) in enumerate(shown := _side_by_side(area, changes)):
         painter.setPen(QPen(colour, 1, Qt.PenStyle.DashLine))
         painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
         end = shown[at + 1][0] if at + 1 < len(shown) else area.right()
-        width = metrics.horizontalAdvance(text) + theme.px(8)
-        if x + width <= end:
+        pad, whole = theme.px(8), metrics.horizontalAdvance(text)
+        width = min(whole, end - x - pad - 2) + pad
+        if width >= min(whole, theme.px(_LEAST)) + pad:
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, width - pad + 1)
             plate = QRectF(x, area.top(), width, metrics.height() + theme.px(2))
             painter.setPen(QPen(theme.color("edge"), 1))
             painter.setBrush(theme.color("raised"))
