@@ -22,7 +22,7 @@ import platformdirs
 
 from inspector.errors import Missing, Unreadable
 from inspector.readers.nsys import FolderSource, read_tables
-from inspector.readers.reader import Progress, Report
+from inspector.readers.reader import Progress, Report, silent
 from inspector.trace.trace import Trace
 
 NAME = "nsys-rep"
@@ -53,14 +53,7 @@ def read(path: Path, report: Report) -> Trace:
     cache = platformdirs.user_cache_path("inflight-inspector", appauthor=False) / "nsys"
     folder = cache / key
     if not folder.is_dir():
-        program = shutil.which("nsys")
-        if program is None:
-            command = shlex.join(_command("nsys", Path(path.name), Path(f"{path.stem}_pqtdir")))
-            raise Missing(
-                f"{path.name} can only be read by the nsys program",
-                "nsys is not on this machine's PATH",
-                f"export it where it was recorded with `{command}` and open the folder",
-            )
+        program = _program(path)
         cache.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(dir=cache, prefix=".part-") as temporary:
             made = Path(temporary) / "export"
@@ -76,6 +69,28 @@ def read(path: Path, report: Report) -> Trace:
         # Not to be met again: the next try exports anew.
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def export(path: Path, out: Path, report: Report = silent) -> Path:
+    """Export the report into the folder `out`, which must not be there; the folder. Raises as `read` does."""
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise Unreadable(f"cannot read {path}", error.strerror or str(error), "check the path") from error
+    _export(_program(path), path, out, size, report)
+    return out
+
+
+def _program(path: Path) -> str:
+    program = shutil.which("nsys")
+    if program is None:
+        command = shlex.join(_command("nsys", Path(path.name), Path(f"{path.stem}_pqtdir")))
+        raise Missing(
+            f"{path.name} can only be read by the nsys program",
+            "nsys is not on this machine's PATH",
+            f"export it where it was recorded with `{command}` and open the folder",
+        )
+    return program
 
 
 def _command(program: str, path: Path, out: Path, json: bool = True) -> list[str]:
