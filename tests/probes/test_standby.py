@@ -19,8 +19,8 @@ from probes import standby
 from probes.inprocess import tap
 from probes.inprocess.standby import ATTACH, READY, STANDBY, is_alive, started
 from probes.inprocess.torch_guest import CUPTI, TAP
+from tests.probes.tapped import build_libraries
 from tests.probes.test_hook import lay_out
-from tests.probes.test_tap import build_libraries
 from tests.probes.test_watch import make_torch
 from tests.waiting import PATIENCE_S, ROOT, until
 

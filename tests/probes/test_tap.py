@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -14,113 +13,18 @@ import numpy as np
 import pytest
 
 from inspector.trace.ring import Ring
-from inspector.trace.ring_rows import RingRows
 from probes.inprocess import tap
 from probes.inprocess.ring import RANKS
 from probes.inprocess.ring import rank as guest_rank
+from tests.probes.tapped import build_libraries, run
 
-SOURCE = Path(__file__).with_name("cupti_stand_in.c")
 SKEW_NS = 5_000_000_000_000_000
-# Runs until so many records were handed to CUPTI's buffers, stops, and tells what both sides counted.
-SCRIPT = """
-import ctypes, json, os, sys, time
-from pathlib import Path
-from inspector.trace.ring import Ring
-from probes.inprocess.tap import Tap
-stand_in = ctypes.CDLL(os.environ["TLLM_INSPECTOR_CUPTI"])
-for name in ("stand_in_emitted", "stand_in_unserved"):
-    getattr(stand_in, name).restype = ctypes.c_int64
-def until(count):
-    end = time.monotonic() + 20
-    while stand_in.stand_in_emitted() < count and time.monotonic() < end:
-        time.sleep(0.01)
-tap = Tap(Path(sys.argv[1]))
-steps = json.loads(sys.argv[2])
-said = []
-begun = time.monotonic_ns()
-for step in steps:
-    if step[0] == "start":
-        said.append(tap.start(cupti=os.environ["TLLM_INSPECTOR_CUPTI"], **step[1]))
-    elif step[0] == "until":
-        until(step[1])
-    elif step[0] == "spin":
-        end = time.monotonic() + 1
-        while time.monotonic() < end:
-            pass
-    elif step[0] == "ask":
-        seconds, *rest = step[1:]
-        ring = Ring(Path(os.environ["TLLM_INSPECTOR_RUN"], f"kernels-{os.getpid()}.ring"), writable=True)
-        ring.ask(time.monotonic_ns() + int(seconds * 1e9) if seconds else 0, *rest)
-        ring.close()
-    elif step[0] in ("hear", "work"):
-        # The recorder counts steps and readings of a busy GPU meanwhile.
-        ring = Ring(Path(os.environ["TLLM_INSPECTOR_RUN"], f"kernels-{os.getpid()}.ring"), writable=True)
-        end, counts = time.monotonic() + (20 if step[0] == "hear" else 1), [0, 0]
-        heard = lambda: step[0] == "hear" and any(step[1] in text for _, text in ring.take().names)
-        while not heard() and time.monotonic() < end:
-            counts = [count + more for count, more in zip(counts, step[2:], strict=False)]
-            if step[2:]:
-                ring.ask(0, False, *counts)
-            time.sleep(0.01)
-        ring.close()
-    elif step[0] == "go":
-        os.environ["TLLM_INSPECTOR_RUN"] = step[1]
-    elif step[0] == "records":
-        count, end = tap.counts().records, time.monotonic() + 20
-        while tap.counts().records < count + step[1] and time.monotonic() < end:
-            time.sleep(0.01)
-    elif step[0] == "steal":
-        stand_in.stand_in_steal()
-    else:
-        said.append(getattr(tap, step[0])(*step[1:]))
-counts = tap.counts()
-print(json.dumps({"said": said, "counts": counts._asdict(), "emitted": stand_in.stand_in_emitted(),
-                  "unserved": stand_in.stand_in_unserved(), "begun": begun, "ended": time.monotonic_ns()}))
-"""
-
-
-def build_libraries(folder: Path) -> tuple[Path, Path]:
-    """The tap as a launch builds it, and the stand-in."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler: the kernel tap cannot be built")
-    built = tap.build(folder / "cache")
-    assert isinstance(built, Path), built
-    out = folder / "libstandin.so"
-    subprocess.run(
-        [compiler, "-O1", "-shared", "-fPIC", "-Wall", "-Werror", "-o", out, SOURCE, "-lpthread"], check=True
-    )
-    return built, out
 
 
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Built once."""
     return build_libraries(tmp_path_factory.mktemp("tap"))
-
-
-def run(
-    libraries: tuple[Path, Path], folder: Path, steps: list[list[Any]], **environment: object
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the process said, and the tables of its ring."""
-    env = {**os.environ, "TLLM_INSPECTOR_RUN": str(folder), "TLLM_INSPECTOR_CUPTI": str(libraries[1])}
-    env |= {name: str(value) for name, value in environment.items()}
-    command = [sys.executable, "-c", SCRIPT, str(libraries[0]), json.dumps(steps)]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    rings = list(folder.glob("*.ring"))
-    if not rings:
-        return told, {}
-    ring = Ring(rings[0])
-    rows = RingRows(ring.pid)
-    taken = ring.take()
-    assert taken.damage == ""
-    texts, tables = rows.resolve(taken)
-    counts = ring.counts()
-    ring.close()
-    assert rows.quality.notes == []
-    return told, {**tables, "texts": texts, "counts": counts}
 
 
 WHOLE = [["start", {}], ["until", 60_000], ["stop"]]
@@ -234,114 +138,6 @@ def test_both_kinds_of_rings_know_their_rank(
     ring = Ring(next(tmp_path.glob("kernels-*.ring")))
     assert (ring.rank, guest_rank()) == (rank, rank)
     ring.close()
-
-
-def states(ring: dict[str, Any]) -> list[tuple[int, str]]:
-    """What the tap said of itself, one after the other, what it only repeats left out."""
-    rows = ring["probes"]
-    texts = ["", *ring["texts"]]
-    said = [(state, texts[text + 1]) for state, text in zip(rows["state"], rows["message"], strict=True)]
-    return [one for one, before in zip(said, [None, *said], strict=False) if one != before]
-
-
-def test_a_burst_shows_the_kernels_of_graphs_and_ends_by_itself(libraries: tuple[Path, Path], tmp_path: Path) -> None:
-    steps = [["start", {}], ["records", 100], ["ask", 0.3, False, 0, 0], ["hear", "every kernel"], ["spin"], ["stop"]]
-    _, ring = run(libraries, tmp_path, steps, STAND_IN_GRAPHS=100)
-    burst = (1, "every kernel of CUDA graphs, for a while")
-    assert states(ring) == [(1, ""), burst, (1, ""), (0, "")]
-    kernels, graphs = ring["kernels"]["start"], ring["graphs"]["start"]
-    assert graphs.min() < kernels.min() < kernels.max() < graphs.max()
-    assert ring["kernels"]["graph_node"].max() == 99
-
-
-def test_a_burst_without_end_is_nonsense(libraries: tuple[Path, Path], tmp_path: Path) -> None:
-    steps = [["start", {}], ["ask", 3600, False, 0, 0], ["spin"], ["stop"]]
-    _, ring = run(libraries, tmp_path, steps, STAND_IN_GRAPHS=100)
-    assert states(ring) == [(1, ""), (0, "")]
-    assert len(ring["graphs"]["start"]) > 100
-
-
-def test_it_stops_and_starts_on_demand(libraries: tuple[Path, Path], tmp_path: Path) -> None:
-    steps = [["start", {}], ["records", 1000], ["ask", 0, True, 0, 0], ["hear", "on demand"]]
-    steps += [["ask", 0, False, 0, 0], ["records", 1000], ["stop"]]
-    told, ring = run(libraries, tmp_path, steps)
-    assert states(ring) == [(1, ""), (0, "stopped on demand"), (1, ""), (0, "")]
-    assert told["counts"]["records"] == told["emitted"]
-
-
-def test_it_begins_anew_in_another_recording(libraries: tuple[Path, Path], tmp_path: Path) -> None:
-    second = tmp_path / "second"
-    second.mkdir()
-    steps = [
-        ["start", {}],
-        ["records", 1000],
-        ["stop"],
-        ["go", str(second)],
-        ["start", {}],
-        ["records", 1000],
-        ["stop"],
-    ]
-    told, ring = run(libraries, tmp_path, steps)
-    assert told["said"] == ["", None, "", None]
-    again = Ring(next(second.glob("kernels-*.ring")))
-    rows = RingRows(again.pid)
-    texts, tables = rows.resolve(again.take())
-    assert again.counts().closed
-    assert again.counts().records == told["counts"]["records"]
-    again.close()
-    assert rows.quality.notes == []
-    assert len(tables["kernels"]["start"]) + len(ring["kernels"]["start"]) < told["emitted"] < 10_000_000
-    assert {texts[name] for name in tables["kernels"]["name"].tolist()} >= {"kernel 1", "kernel 2"}
-
-
-WATCH = {"TLLM_INSPECTOR_WATCH_MS": 300}
-
-
-@pytest.mark.parametrize(
-    ("steps", "environment", "evidence", "why"),
-    [
-        ([["steal"]], {}, (1, 0), "another client of CUPTI"),
-        ([["steal"]], {}, (0, 1), "the GPU is busy but no kernel of this process is recorded"),
-        ([], {"STAND_IN_ZERO": 1}, (1, 0), "gives them without a time"),
-        (
-            [],
-            {"STAND_IN_HOLD_MS": 60_000, "STAND_IN_RATE": 2_000_000},
-            (1, 0),
-            "all buffers are with CUPTI",
-        ),
-        ([], {"STAND_IN_HOLD_MS": 60_000}, (1, 0), "holds its buffers back"),
-    ],
-)
-def test_the_watchdog_says_why_no_records_come(
-    libraries: tuple[Path, Path],
-    tmp_path: Path,
-    steps: list[list[Any]],
-    environment: dict[str, Any],
-    evidence: tuple[int, int],
-    why: str,
-) -> None:
-    begun: list[list[Any]] = [["start", {}]] if environment else [["start", {}], ["records", 100]]
-    _, ring = run(libraries, tmp_path, [*begun, *steps, ["hear", why, *evidence], ["stop"]], **environment, **WATCH)
-    assert why in next(text for state, text in states(ring) if state == 4)
-
-
-def test_the_watchdog_is_quiet_when_nothing_is_launched_or_records_come(
-    libraries: tuple[Path, Path], tmp_path: Path
-) -> None:
-    _, ring = run(libraries, tmp_path, [["start", {}], ["steal"], ["spin"], ["stop"]], **WATCH)
-    assert 4 not in ring["probes"]["state"].tolist()
-    (tmp_path / "b").mkdir()
-    steps = [["start", {}], ["work", "", 1, 1], ["stop"]]
-    _, ring = run(libraries, tmp_path / "b", steps, **WATCH)
-    assert 4 not in ring["probes"]["state"].tolist()
-
-
-def test_after_the_watchdog_spoke_it_can_be_mended(libraries: tuple[Path, Path], tmp_path: Path) -> None:
-    steps = [["start", {}], ["records", 100], ["steal"], ["hear", "another client", 1, 0]]
-    steps += [["ask", 0, True, 50, 0], ["hear", "on demand"], ["ask", 0, False, 50, 0], ["records", 1000], ["stop"]]
-    _, ring = run(libraries, tmp_path, steps, **WATCH)
-    assert [state for state, _ in states(ring)] == [1, 4, 0, 1, 0]
-    assert (0, "stopped on demand") in states(ring)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from tests.probes.test_tap import build_libraries
+from tests.probes.tapped import build_libraries
 from tests.ui.user import User
 from tests.waiting import ROOT
 from ui.run import launch
