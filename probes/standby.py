@@ -17,7 +17,8 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import NoReturn
 
-from inspector.errors import Missing
+from inspector.errors import Missing, Unreadable
+from inspector.trace.ring import SUFFIX, Ring
 from probes.arming import armed
 from probes.inprocess import tap
 from probes.inprocess.producer import ENVIRONMENT
@@ -115,7 +116,7 @@ class Attached:
     def has_ended(self) -> bool:
         """Whether they are gone, or have had the time to close their rings."""
         if self.is_stopping:
-            return time.monotonic() >= self._until or not any(map(is_alive, self.pids))
+            return time.monotonic() >= self._until or not any(map(self._writes, self.pids))
         return not is_alive(self.pid) and not any(map(is_alive, self.pids))
 
     def tick(self, now: float) -> None:
@@ -145,6 +146,24 @@ class Attached:
         for pid in self.pids:
             with suppress(OSError):
                 (self._folder / f"{pid}{ATTACH}").unlink()
+
+    def _writes(self, pid: int) -> bool:
+        """Whether a process may still write into one of its rings."""
+        if not is_alive(pid):
+            return False
+        for path in self._run.glob(f"*-{pid}*{SUFFIX}"):
+            try:
+                ring = Ring(path)
+            except Unreadable:
+                return True  # It is being made.
+            try:
+                if ring.pid == pid and not ring.counts().closed:
+                    return True
+            except Unreadable:
+                continue
+            finally:
+                ring.close()
+        return False
 
     def _tell(self, pids: Sequence[int]) -> None:
         said = {"run": str(self._run), "recorder": os.getpid(), "graphs": self._graphs}
