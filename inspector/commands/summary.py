@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from inspector.commands import common
 
 if TYPE_CHECKING:
+    from inspector.trace.results import Results
     from inspector.trace.selection import Window
     from inspector.trace.trace import Trace
 
@@ -74,6 +75,19 @@ def summary(trace: Trace, devices: list[int], window: Window | None = None) -> d
             ],
         },
         "devices": [_device(trace, device, window) for device in devices],
+        **({"results": [_result(results) for results in trace.results]} if trace.results else {}),
+    }
+
+
+def _result(results: Results) -> dict[str, Any]:
+    """What a recipe of nsys has worked out: its tables, with their headings."""
+    return {
+        "recipe": results.recipe,
+        "reports": list(results.reports),
+        "tables": [
+            {"name": table.name, "rows": len(table), "columns": [column.name for column in table.columns]}
+            for table in results.tables
+        ],
     }
 
 
@@ -122,6 +136,9 @@ def _text(trace: Trace, found: dict[str, Any]) -> str:
         "  ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found["records"].items() if count)
         or "no records",
     ]
+    for result in found.get("results", ()):
+        lines += ["", f"Results of nsys recipe {result['recipe']} over {len(result['reports']):,} reports"]
+        lines += [f"  {table['name']}: {table['rows']:,} rows" for table in result["tables"]]
     if not found["devices"]:
         lines += [
             "",

@@ -15,6 +15,7 @@ from inspector.trace.header import Anchor, Header, Info, Said
 from inspector.trace.trace import Trace
 
 SUFFIX = ".inflight"
+_NO_RESULTS = "tables of recipe results: they are in the folder that nsys recipe made, not in this recording"
 Report = Callable[[int, int], None]
 """Called with (bytes written, bytes in all) between tables; what it raises ends the writing."""
 
@@ -30,6 +31,8 @@ def save(trace: Trace, path: Path, report: Report = _silent) -> None:
     than a finished recording stands at `path`, InspectorError when the disk does not take it; then nothing is left.
     """
     path = Path(os.path.abspath(path))
+    if trace.results and not any(len(table) for table in trace.tables.values()):
+        raise Usage("results of a recipe are no records", "a recording holds records", "keep the folder as it is")
     _refuse_other(path)
     part: Path | None = None
     try:
@@ -108,7 +111,10 @@ def _header(trace: Trace) -> Header:
         ),
         rows={name: len(table) for name, table in trace.tables.items() if len(table)},
         names=len(trace.names),
-        quality=[Said(note.code, note.count, note.text, note.first) for note in trace.quality.notes],
+        quality=[
+            *(Said(note.code, note.count, note.text, note.first) for note in trace.quality.notes),
+            *([Said("ignored", len(trace.results), _NO_RESULTS, "")] if trace.results else []),
+        ],
         configuration=list(info.configuration),
     )
 

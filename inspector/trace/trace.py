@@ -198,20 +198,20 @@ class Trace:
         return self.names[int(self._tables["devices"]["name"][device])]
 
     def process_name(self, process: int) -> str:
-        """'python (4711)' for a row of processes, with its rank where known."""
+        """'python 4711' for a row of processes, with its rank where known; a number below 0 is none."""
         table = self._tables["processes"]
-        name = self.names[int(table["name"][process])]
-        rank = int(table["rank"][process])
-        text = f"{name or 'process'} {table['pid'][process]}"
+        name = self.names[int(table["name"][process])] or "process"
+        rank, pid = int(table["rank"][process]), int(table["pid"][process])
+        text = f"{name} {pid}" if pid >= 0 else name
         return f"rank {rank} · {text}" if rank >= 0 else text
 
     def thread_name(self, thread: int) -> str:
-        """'main thread 4711' for a row of threads; '' for -1."""
+        """'main thread 4711' for a row of threads; '' for -1. A number below 0 is none."""
         if thread < 0:
             return ""
         table = self._tables["threads"]
-        name = self.names[int(table["name"][thread])]
-        return f"{name or 'thread'} {table['tid'][thread]}"
+        name, tid = self.names[int(table["name"][thread])] or "thread", int(table["tid"][thread])
+        return f"{name} {tid}" if tid >= 0 else name
 
     def stream_name(self, stream: int) -> str:
         """'stream 7' with its own name for a row of streams; 'stage 0 forward passes' where there was no GPU."""

@@ -118,6 +118,7 @@ def test_causes_are_those_of_each_trace_by_itself(result: Path, traces: list[Tra
         together[label] += ns
     assert dict(rows(table(found, "all_causes"), "Cause", "Idle")) == together
     assert found.results[0].reports == tuple(sorted(NAMES))
+    assert found.info.basis == traces[0].info.basis == "simulated"
 
 
 def test_the_longest_gaps_are_those_and_lie_on_the_timeline(result: Path, traces: list[Trace]) -> None:

@@ -74,6 +74,7 @@ def read(path: Path, report: Report) -> Trace:
         NAME,
         "nsys recipe " + details["recipe"],
         found[0].details.get("recipe file version", ""),
+        basis="simulated" if any(_is_simulated(results) for results in found) else "measured",
         details=details,
         missing=dict.fromkeys(WORK_TABLES, _WHY),
     )
@@ -108,6 +109,12 @@ def _read_run(place: Place, run: Run, quality: Quality) -> Results:
     known = RECIPES.get(recipe)
     description = known.description if known is not None else ""
     return Results(recipe, head.title or recipe, tuple(tables), _reports(tables), dict(head.details), description)
+
+
+def _is_simulated(results: Results) -> bool:
+    """Whether the reports were, which our own recipe tells."""
+    columns = [c for table in results.tables if table.name == _FILES for c in table.columns if c.name == "Basis"]
+    return any("simulated" in column.texts for column in columns if column.texts is not None)
 
 
 def _recipe(head: Head, run: Run) -> str:

@@ -22,6 +22,7 @@ _DEVICES = ("device id", "deviceid", "device", "gpu")
 _METRICS = "gpu_metric_util_map"
 # Ranges that were projected may overlap without lying in each other.
 _KIND = RANGE_KINDS.index("nvtx start/end")
+# Numbers below 0 are not shown.
 _NO_PID = -1
 _FAR = 1 << 61
 
@@ -90,7 +91,7 @@ def _thread(builder: Builder, results: Results, draws: str, key: Sequence[int]) 
     process = builder.process(max(pid, _NO_PID), name, report, max(report, 0))
     where = f"GPU {gpu}: " if gpu >= 0 else ""
     whose = ", thread" if tid >= 0 else ""
-    return builder.thread(process, tid if tid >= 0 else max(gpu, 0), f"{where}{draws}{whose}")
+    return builder.thread(process, tid if tid >= 0 else _NO_PID - max(gpu, 0), f"{where}{draws}{whose}")
 
 
 def _add_metrics(

@@ -117,7 +117,7 @@ RECIPES: Mapping[str, Recipe] = {
             "gaps": Meaning("", "gaps with this cause in them"),
             "epoch": Meaning("ns", "wall clock of time 0 of the report, since 1970", True),
         },
-        "the longest gaps",
+        "long gaps",
     ),
 }
 

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     Mapped = tuple[str, dict[str, Any], Tables]
 
 _LARGEST = 100
-_FILES = ("File", "Epoch", "GPUs", "Idle", "Note")
+_NUMBERS = ("Epoch", "GPUs", "Idle")
+_FILES = ("File", *_NUMBERS, "Basis", "Note")
 _TABLES = ("devices", "causes", "largest")
 _HOW = "no inflight-inspector in the Python that runs recipes ({}): {} -m pip install inflight-inspector"
 
@@ -66,9 +67,7 @@ class InflightGaps(recipe.Recipe):  # type: ignore[misc]
         files = pd.DataFrame(
             [[name, *(facts.get(key) for key in _FILES[1:])] for name, facts, _ in results], columns=list(_FILES)
         )
-        for at, key in enumerate(_FILES[1:-1], 1):
-            files.isetitem(at, files[key].astype("Int64"))
-        files = files.rename_axis("Rank")
+        files = files.astype(dict.fromkeys(_NUMBERS, "Int64")).rename_axis("Rank")
         for name, facts, _ in results:
             if facts.get("Note"):
                 logger.error(f"{name}: {facts['Note']}")
@@ -153,7 +152,7 @@ def _analysed(report: Path, parsed_args: Namespace) -> tuple[dict[str, Any], Tab
     idle = sum(tables["devices"]["Idle"])
     why = trace.info.missing.get("kernels", "no work on a GPU in it")
     note = "" if tables["devices"]["GPU"] else why
-    facts = {"GPUs": len(tables["devices"]["GPU"]), "Idle": idle, "Note": note}
+    facts = {"GPUs": len(tables["devices"]["GPU"]), "Idle": idle, "Basis": trace.info.basis, "Note": note}
     # The wall clock of time 0 of the report, so that the rows of several can be laid side by side.
     return facts | ({} if epoch is None else {"Epoch": epoch - origin}), tables
 
