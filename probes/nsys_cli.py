@@ -8,6 +8,7 @@ the workload ends is closed by nsys itself, so that `stop` may find none; `start
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -16,10 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from inspector import units
 from inspector.errors import Missing, Usage
 
 SUFFIX = ".nsys-rep"
 _TRACE = "cuda,nvtx,osrt"
+_FORKS = "--trace-fork-before-exec"
+_VERSION = re.compile(r"(\d{4})\.(\d+)(?:\.\d+)*")
+# The first whose reports are called so.
+_OLDEST = (2021, 5)
+_LITTLE_BYTES = 64 << 20
+_QUICK_S = 30.0
 _RETRY_S = 0.5
 # How long a session may take to come up; a command to end, which writes the report; a report to come by itself.
 _UP_S = 60.0
@@ -34,16 +42,26 @@ _State = Literal["idle", "starting", "collecting", "stopping", "closing"]
 class Range:
     """What is collected: `seconds` (None: all) from `begin` seconds after the start, or the iterations (first, last).
 
-    An iteration is seen when it has ended, and nsys takes its time to start, so a range of iterations begins later than
-    it says; it is as long as it says.
+    `by_hand`: nothing until it is asked for. An iteration is seen when it has ended, and nsys takes its time to start,
+    so a range of iterations begins later than it says; it is as long as it says.
     """
 
     begin: float = 0.0
     seconds: float | None = None
     iterations: tuple[int, int] | None = None
+    by_hand: bool = False
+
+    def __str__(self) -> str:
+        if self.by_hand:
+            return "somebody who asks for it"
+        if self.iterations is not None:
+            return "iteration {} to {}".format(*self.iterations)
+        return f"{self.begin:g} s after the start"
 
     def wants(self, now: float, iteration: int, since: tuple[float, int] | None) -> bool:
         """Whether to collect `now` (s), when `iteration` is the last that ended; `since` when it does already."""
+        if self.by_hand:
+            return False
         if self.iterations is not None:
             first, last = self.iterations
             end = last if since is None else max(last, since[1] + last - first + 1)
@@ -65,10 +83,45 @@ def find() -> str:
     return program
 
 
+def check(program: str, environment: Mapping[str, str]) -> None:
+    """Whether it can do what is asked of it. Raises Missing when it does not run, or is too old."""
+    code, said = _said(program, ["--version"], environment)
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    found = _VERSION.search(said)
+    if code or found is None:
+        why = f"{program} --version ended with {code}: {lines[-1]}" if lines else f"{program} --version says nothing"
+        raise Missing("cannot record with Nsight Systems", why, "install nsight-systems-cli anew, or leave --nsys out")
+    if (int(found[1]), int(found[2])) < _OLDEST:
+        raise Missing(
+            f"nsys {found[0]} is too old to record with",
+            "its reports are of another kind",
+            "install Nsight Systems {}.{} or later".format(*_OLDEST),
+        )
+
+
+def _said(program: str, words: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+    """Exit code of a quick command and what it said; 127 where it did not run or did not end."""
+    try:
+        done = subprocess.run(
+            [program, *words],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_QUICK_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return 127, f"it has not ended in {_QUICK_S:.0f} s"
+    except OSError as error:
+        return 127, error.strerror or str(error)
+    return done.returncode, done.stdout[:_MOST_SAID].decode(errors="replace")
+
+
 class Nsys:
     """One session of nsys for the workload of the recording at `path`; its reports lie beside it.
 
-    Raises Missing when there is no nsys, Usage when a report stands there already.
+    Raises Missing when there is no nsys that can, Usage when a report stands there already.
     """
 
     def __init__(self, path: Path, wanted: Range, environment: Mapping[str, str]) -> None:
@@ -76,7 +129,7 @@ class Nsys:
         """What was written."""
         self.failed = ""
         """What went wrong, in a line; nothing is tried any more then."""
-        self.told: dict[str, str] = {"state": "waiting for its range"}
+        self.told: dict[str, str] = {"state": f"waits for {wanted}"}
         """For the header of the recording."""
         self._program = find()
         self._session = f"inflight-{os.getpid()}"
@@ -84,6 +137,8 @@ class Nsys:
         self._range = wanted
         self._environment = dict(environment)
         self._asked: bool | None = None
+        self._was_asked = False
+        self._last_failure = ""
         self._ending = self._over = False
         self._state: _State = "idle"
         self._call: _Call | None = None
@@ -93,11 +148,49 @@ class Nsys:
         self._since = (0.0, -1)
         if self._next().exists():
             raise Usage(f"{self._next()} is there already", "", "choose another name with --out")
+        check(self._program, self._environment)
 
     def command(self, words: Sequence[str]) -> list[str]:
         """The workload's command line inside the session."""
-        options = [f"--session-new={self._session}", f"--trace={_TRACE}", "--trace-fork-before-exec=true"]
+        options = [f"--session-new={self._session}", f"--trace={_TRACE}"]
+        code, known = _said(self._program, ["launch", "--help"], self._environment)
+        # Not every release has it; where none can be asked it is taken to be a new one.
+        if code or _FORKS in known:
+            options.append(f"{_FORKS}=true")
         return [self._program, "launch", *options, *words]
+
+    @property
+    def state(self) -> _State:
+        """What it is doing."""
+        return self._state
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its range has been collected, so that only a wish begins another."""
+        return self._over and self._state == "idle"
+
+    @property
+    def words(self) -> str:
+        """Its state in a line."""
+        if self.failed:
+            return self.failed
+        if self._state == "collecting":
+            return f"collecting since {self._since[0]:.1f} s"
+        if self._state in ("stopping", "closing"):
+            return "writing its report"
+        if self._state == "starting":
+            return "starting"
+        if self.reports:
+            return f"wrote {self.reports[-1].name}"
+        return f"waits for {self._range}"
+
+    @property
+    def why_nothing(self) -> str:
+        """Why there is no report, where nothing failed; '' where nobody asked for one."""
+        if self._range.by_hand and not self._was_asked:
+            return ""
+        before = "it began to collect" if self._range.by_hand else self._range
+        return self._last_failure or f"the workload ended before {before}"
 
     @property
     def is_busy(self) -> bool:
@@ -107,6 +200,7 @@ class Nsys:
     def ask(self, collect: bool) -> None:
         """Begin or end a collection by hand, from now on."""
         self._asked, self._over = collect, False
+        self._was_asked = True
 
     def end(self) -> None:
         """Close what is being collected; nothing is begun any more."""
@@ -172,6 +266,7 @@ class Nsys:
         elif self._tried is not None and now - self._tried >= _UP_S:
             self._give_up(failed)
         else:
+            self._last_failure = failed
             self._state, self._due = "idle", now + _RETRY_S
 
     def _after_stop(self, failed: str, now: float, iteration: int) -> None:
@@ -193,7 +288,7 @@ class Nsys:
             self._state, self._over = "idle", not self._asked
             self._asked = self._asked or None
         elif now >= self._until:
-            self._give_up(self.told.get("note", f"nsys stop wrote no {report}"))
+            self._give_up(self.told.get("note", f"nsys stop wrote no {report}") + _lack_of_room(report))
 
     def _give_up(self, why: str) -> None:
         self.failed, self._state = why, "idle"
@@ -201,6 +296,15 @@ class Nsys:
         if self._call is not None:
             self._call.close()
             self._call = None
+
+
+def _lack_of_room(report: Path) -> str:
+    """That there is no room for it, which nsys may not have said."""
+    with suppress(OSError):
+        free = shutil.disk_usage(report.parent).free
+        if free < _LITTLE_BYTES:
+            return f" ({units.size(free)} are free on its disk)"
+    return ""
 
 
 class _Call:

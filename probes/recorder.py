@@ -21,6 +21,7 @@ from probes import NAMES
 from probes.arming import armed
 from probes.asking import Asking
 from probes.bursts import Rule
+from probes.collecting import Collecting
 from probes.compaction import OUTPUT, compact
 from probes.dcgm.watch import CONFLICT, Dcgm
 from probes.gpus import Gpus
@@ -43,8 +44,6 @@ _SAMPLE_NS = 500_000_000
 _PROBE_NS = 1_000_000_000
 # Time for a process to make the ring that names it.
 _NAME_NS = 15_000_000_000
-# Lines of control that are for us.
-_NSYS_WORDS = {b'{"nsys": "start"}': True, b'{"nsys": "stop"}': False}
 NOT_WANTED = "it was not asked for"
 UNDER_NSYS = "since Nsight Systems owns CUPTI there"
 PROBES = {
@@ -168,7 +167,7 @@ class _Run:
         nsys: Nsys | None,
     ) -> None:
         self._plan, self._recording, self._workload, self._signals = plan, recording, workload, signals
-        self._nsys = nsys
+        self._collecting = Collecting(recording, nsys)
         self._failure: InspectorError | None = None
         self._ended_by_us = False
         self._output = Output(output, _STDOUT) if output is not None else None
@@ -193,13 +192,13 @@ class _Run:
             if deadline is not None and now >= deadline and not self._workload.is_stopping:
                 self._ended_by_us = True
                 # What nsys has collected is whole only while its processes live.
-                if not self._nsys_is_busy():
+                if not self._collecting.end():
                     self._workload.stop(now)
             self._workload.tick(now)
             if now >= due:
                 due = max(due + _DRAIN_S, now)
+                self._collecting.tick()
                 self._guarded_look()
-                self._tick_nsys()
                 if self._output is not None:
                     self._output.forward()
             if self._signals.wait(due - time.monotonic(), [_STDIN] if self._hears else []):
@@ -207,7 +206,7 @@ class _Run:
             for number in self._signals.take():
                 self._receive(number)
         ended = time.monotonic_ns()
-        self._end_nsys()
+        self._end_collecting()
         if self._gpus is not None:
             self._gpus.close()
         if self._dcgm is not None:
@@ -231,34 +230,17 @@ class _Run:
             (ended - self._recording.start_ns) / 1e9,
             self._recording.last_iteration(),
             self._failure,
-            tuple(self._nsys.reports) if self._nsys is not None else (),
+            self._collecting.reports,
         )
 
-    def _nsys_is_busy(self) -> bool:
-        """Have Nsight Systems close what it collects; whether that goes on."""
-        if self._nsys is None:
-            return False
-        self._nsys.end()
-        return self._nsys.is_busy
-
-    def _end_nsys(self) -> None:
-        """Wait for the report; a signal to stop ends the waiting."""
-        nsys = self._nsys
-        if nsys is None:
-            return
-        while self._nsys_is_busy() and not any(number in STOPS for number in self._signals.take()):
-            self._tick_nsys()
+    def _end_collecting(self) -> None:
+        """Wait for the report of Nsight Systems; a signal to stop ends the waiting."""
+        while self._collecting.end() and not any(number in STOPS for number in self._signals.take()):
+            self._collecting.tick()
             self._signals.wait(_DRAIN_S)
-        self._tick_nsys()
-        nsys.close()
-        if nsys.failed:
-            _say(f"no report of Nsight Systems: {nsys.failed}")
-
-    def _tick_nsys(self) -> None:
-        if self._nsys is not None:
-            seconds = (time.monotonic_ns() - self._recording.start_ns) / 1e9
-            self._nsys.tick(seconds, self._recording.last_iteration())
-            self._recording.tell_probe("Nsight Systems", self._nsys.told)
+        self._collecting.tick()
+        if why := self._collecting.close():
+            _say(f"no report of Nsight Systems: {why}")
 
     def _receive(self, number: int) -> None:
         workload = self._workload
@@ -279,9 +261,7 @@ class _Run:
         if len(self._said) > 1 << 16:
             self._said = b""
         for line in lines:
-            if self._nsys is not None and line.strip() in _NSYS_WORDS:
-                self._nsys.ask(_NSYS_WORDS[line.strip()])
-            elif not self._asking.hear(line, time.monotonic_ns()):
+            if not (self._collecting.hear(line) or self._asking.hear(line, time.monotonic_ns())):
                 self._workload.tell(line, time.monotonic())
         self._ended_by_us = self._ended_by_us or self._workload.is_stopping
 
@@ -295,6 +275,7 @@ class _Run:
 
     def _look(self) -> None:
         self._recording.drain()
+        self._collecting.write()
         for producer, why in self._recording.unmade_rings().items():
             if producer not in self._unmade:
                 self._unmade[producer] = why

@@ -65,6 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     nsys.add_argument(
         "--nsys-iterations", type=_iterations, metavar="FIRST-LAST", help="as many iterations, from about the first on"
     )
+    nsys.add_argument(
+        "--nsys-by-hand", action="store_true", help="only when asked to, by the button in the window or by --control"
+    )
     parser.add_argument("words", nargs="*", metavar="COMMAND", help="the workload and its arguments, after --")
 
 
@@ -121,6 +124,10 @@ def _range(args: argparse.Namespace) -> Range | None:
     from probes.nsys_cli import Range
 
     begin, seconds, iterations = args.nsys_from, args.nsys_seconds, args.nsys_iterations
+    if args.nsys_by_hand:
+        if not begin is seconds is iterations is None:
+            raise Usage("--nsys-by-hand and a range", "they say two things", "name one of them")
+        return Range(by_hand=True)
     if begin is None and seconds is None and iterations is None:
         return Range() if args.nsys else None
     if iterations is not None and not (begin is None and seconds is None):
@@ -139,6 +146,7 @@ def _own_argv(args: argparse.Namespace) -> list[str]:
     words += [] if args.bursts is None else ["--bursts", args.bursts]
     words += [] if args.probe is None else ["--probe", ",".join(sorted(args.probe))]
     words += ["--nsys"] if args.nsys else []
+    words += ["--nsys-by-hand"] if args.nsys_by_hand else []
     words += [] if args.nsys_from is None else ["--nsys-from", f"{args.nsys_from:g}"]
     words += [] if args.nsys_seconds is None else ["--nsys-seconds", f"{args.nsys_seconds:g}"]
     words += [] if args.nsys_iterations is None else ["--nsys-iterations", "{}-{}".format(*args.nsys_iterations)]

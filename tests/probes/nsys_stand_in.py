@@ -22,6 +22,17 @@ FAULTS = os.environ.get("NSYS_FAULTS", "").split()
 
 def main() -> int:
     word, *words = sys.argv[1:]
+    if word == "--version":
+        if "mute" in FAULTS:
+            return said("libcuda.so.1: cannot open shared object file", 1)
+        sys.stdout.write(f"NVIDIA Nsight Systems version {'2020.3.2.6' if 'old' in FAULTS else '2026.1.1.204'}-v0\n")
+        return 0
+    fork = "--trace-fork-before-exec"
+    if words == ["--help"]:
+        sys.stdout.write(
+            "usage: nsys launch\n --session-new= --trace= " + ("" if "noforks" in FAULTS else fork) + "=\n"
+        )
+        return 0
     with (HOME / "calls").open("a") as log:
         log.write(" ".join([word, *words]) + "\n")
     if word == "export":
@@ -32,7 +43,7 @@ def main() -> int:
         name, _, value = words.pop(0).partition("=")
         options[name] = value
     known = {
-        "launch": {"--session-new", "--trace", "--trace-fork-before-exec"},
+        "launch": {"--session-new", "--trace"} | (set() if "noforks" in FAULTS else {fork}),
         "start": {"--session", "--output", "--sample"},
     }
     if unknown := sorted(set(options) - known.get(word, {"--session"})):
@@ -56,6 +67,9 @@ def main() -> int:
             return said("There is no active collection.", 1)
         if "stop" in FAULTS:
             return said("Importation failed.", 1)
+        if "full" in FAULTS:
+            collecting.unlink()
+            return 0
         report(collecting)
     return 0
 

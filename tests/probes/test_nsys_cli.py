@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -303,13 +304,14 @@ def test_the_window_asks_for_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
     for words in (
         ["--nsys", "--nsys-from", "2.5", "--nsys-seconds", "3", "--keep-options"],
         ["--nsys-iterations", "10-12"],
+        ["--nsys-by-hand"],
         [],
     ):
         assert main(["record", "--out", str(tmp_path / "a.inflight"), *words, "--", "trtllm-serve", "--nsys"]) == 0
         program = given.pop()
         asked, before = parser().parse_args(program), parser().parse_args(["record", *words, "--", "a"])
         assert asked.words == ["trtllm-serve", "--nsys"]
-        for name in ("nsys", "nsys_from", "nsys_seconds", "nsys_iterations", "keep_options"):
+        for name in ("nsys", "nsys_from", "nsys_seconds", "nsys_iterations", "nsys_by_hand", "keep_options"):
             assert getattr(asked, name) == getattr(before, name)
 
 
@@ -321,6 +323,99 @@ def test_a_program_that_is_not_there_is_told_without_nsys(
     assert "cannot run no-such-program" in capsys.readouterr().err
     assert not out.exists()
     assert calls(home) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("old", "nsys 2020.3.2.6 is too old to record with: its reports are of another kind. Install Nsight Systems"),
+        ("mute", "--version ended with 1: libcuda.so.1: cannot open shared object file"),
+    ],
+)
+def test_an_nsys_that_cannot_is_refused_before_anything_runs(
+    fault: str,
+    said: str,
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("NSYS_FAULTS", fault)
+    out = tmp_path / "a.inflight"
+    assert main(["record", "--headless", "--nsys", "--out", str(out), *toy("echo")]) == 4
+    told = capsys.readouterr().err
+    assert said in told
+    assert len(told.splitlines()) == 1
+    assert not out.exists()
+    assert calls(home) == []
+
+
+def test_an_option_that_a_release_has_not_is_left_out(
+    start: Start, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "--trace-fork-before-exec=true" in Nsys(tmp_path / "a.inflight", Range(), os.environ).command(["true"])
+    monkeypatch.setenv("NSYS_FAULTS", "noforks")
+    process = start("--nsys", "--seconds", "1", *toy("wait", "5"))
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, err
+    assert (tmp_path / "a 1%p.nsys-rep").exists()
+
+
+def test_no_report_is_told_with_the_room_that_there_is(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NSYS_FAULTS", "full")
+    (home / f"inflight-{os.getpid()}").touch()
+    for free, said in ((1000, "(1.00 kB are free on its disk)"), (1 << 40, ".nsys-rep")):
+        monkeypatch.setattr("shutil.disk_usage", lambda path, free=free: SimpleNamespace(free=free))
+        nsys = Nsys(tmp_path / "a.inflight", Range(seconds=1.0), os.environ)
+        clock = Clock(nsys)
+        for _ in range(4):
+            clock.go(1.0)
+        assert nsys.failed.startswith("nsys stop wrote no ")
+        assert nsys.failed.endswith(said)
+
+
+def test_a_workload_that_ends_before_its_range_says_so(start: Start, home: Path, tmp_path: Path) -> None:
+    process = start("--nsys-from", "300", *toy("count", "1", "7"))
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 7
+    assert "no report of Nsight Systems: the workload ended before 300 s after the start" in err
+    assert calls(home) == ["launch", "shutdown"]
+
+
+def test_by_hand_nothing_is_collected_until_it_is_asked_for(start: Start, home: Path, tmp_path: Path) -> None:
+    process = start("--nsys-by-hand", "--control", *toy("echo"))
+    assert process.stdin is not None
+
+    def tell(line: str) -> None:
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+
+    def words() -> list[str]:
+        trace = inspector.open(tmp_path / "a 1%p.inflight")
+        probes = trace["probes"]
+        mine = [row for row in range(len(probes)) if trace.names[probes["name"][row]] == "Nsight Systems"]
+        return [trace.names[probes["message"][row]] for row in mine]
+
+    until(lambda: (tmp_path / "a 1%p.inflight" / "recording.json").exists() and bool(words()), "told")
+    assert "start" not in calls(home)
+    tell('{"nsys" : "start"}')
+    until(lambda: any(word.startswith("collecting since") for word in words()), "collecting")
+    tell('{"nsys":"stop"}')
+    until(lambda: "wrote a 1%p.nsys-rep" in words(), "written")
+    tell('{"stop": true}')
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, err
+    assert words()[0] == "waits for somebody who asks for it"
+    assert words()[-1] == "wrote a 1%p.nsys-rep"
+
+
+def test_by_hand_nobody_has_to_ask(start: Start, home: Path) -> None:
+    process = start("--nsys-by-hand", *toy("count", "1", "5"))
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 5
+    assert "no report" not in err
 
 
 def test_a_report_is_never_written_over(home: Path, tmp_path: Path) -> None:
@@ -336,6 +431,7 @@ def test_a_report_is_never_written_over(home: Path, tmp_path: Path) -> None:
         ("--nsys-iterations", "a-b"),
         ("--nsys-iterations", "1-2", "--nsys-seconds", "3"),
         ("--nsys-from", "-1"),
+        ("--nsys-by-hand", "--nsys-seconds", "3"),
     ],
 )
 def test_ranges_that_cannot_be_are_refused(
