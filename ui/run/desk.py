@@ -196,6 +196,15 @@ class Desk(QObject):
             self._copy(done.folder, path)
         if self._next is not None:
             self._begin(self._next)
+        elif done is not None and done.uses_nsys:
+            self._open_reports(done)
+
+    def _open_reports(self, done: Launch) -> None:
+        """Read what Nsight Systems has collected into the recording that is shown, on its clock."""
+        trace, reports = self._session.trace, done.reports()
+        if reports and trace is not None and trace.info.paths == (str(done.folder),):
+            self._say(f"Reading {', '.join(report.name for report in reports)} into the recording…")
+            self._session.open([done.folder, *reports])
 
     def _told(self, message: dict[str, Any]) -> None:
         wanted = ", ".join(f"{name} = {value}" for name, value in message.get("set", {}).items())

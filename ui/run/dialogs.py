@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from inspector.errors import InspectorError
 from ui.run import launch
 from ui.run.launch import Launch
+from ui.run.nsys_fields import NsysFields
 from ui.theme import GRID, Theme
 
 _TAKES = (
@@ -124,6 +125,8 @@ class LaunchDialog(_Dialog):
         self.form.addRow("Command line", self.line)
         self.form.addRow("Working folder", beside)
         self.form.addRow("Recording", self.name)
+        self.nsys = NsysFields(theme)
+        self.form.addRow("Nsight Systems", self.nsys)
         self.notes.addWidget(
             self._note(
                 "Split into words as a shell would; nothing is expanded. The command runs as you, with the probes "
@@ -137,7 +140,8 @@ class LaunchDialog(_Dialog):
         """The recorder of that command."""
         folder = self.folder.text().strip()
         directory = Path(folder).expanduser() if folder else None
-        return launch.command(self.line.currentText(), directory, launch.named_recording(self.name.text()))
+        recording = launch.named_recording(self.name.text())
+        return launch.command(self.line.currentText(), directory, recording, self.nsys.argv())
 
     @property
     def entry(self) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +51,20 @@ class Launch:
         return self.kind == "demo" and self.takes_lines
 
     @property
+    def uses_nsys(self) -> bool:
+        """Whether the command runs under Nsight Systems."""
+        return any(word.startswith("--nsys") for word in self.own)
+
+    def reports(self) -> list[Path]:
+        """What Nsight Systems has written beside the recording, in its order."""
+        stem = self.folder.with_suffix("").name
+        name = re.compile(re.escape(stem) + r"(?:-(\d+))?\.nsys-rep")
+        with suppress(OSError):
+            found = [(match, path) for path in self.folder.parent.iterdir() if (match := name.fullmatch(path.name))]
+            return [path for match, path in sorted(found, key=lambda pair: int(pair[0][1] or 1))]
+        return []
+
+    @property
     def title(self) -> str:
         """What runs, in words."""
         if self.kind == "demo":
@@ -80,8 +95,10 @@ def demo(options: Sequence[str], folder: Path | None = None) -> Launch:
     return Launch((*PROGRAM, "demo", "--headless", "--control", "--out", str(folder), *options), folder)
 
 
-def command(line: str, directory: Path | None = None, folder: Path | None = None) -> Launch:
-    """Any command line, split as a shell would; nothing in it is expanded. Raises Usage."""
+def command(
+    line: str, directory: Path | None = None, folder: Path | None = None, options: Sequence[str] = ()
+) -> Launch:
+    """Any command line, split as a shell would; nothing is expanded. `options` are the recorder's. Raises Usage."""
     try:
         words = shlex.split(line)
     except ValueError as error:
@@ -91,7 +108,7 @@ def command(line: str, directory: Path | None = None, folder: Path | None = None
     if directory is not None and not directory.is_dir():
         raise Usage(f"{directory} is no folder", "", "choose one that is there")
     folder = folder or new_recording(Path(words[0]).name)
-    argv = (*PROGRAM, "record", "--headless", "--control", "--out", str(folder), "--", *words)
+    argv = (*PROGRAM, "record", "--headless", "--control", "--out", str(folder), *options, "--", *words)
     return Launch(argv, folder, directory)
 
 

@@ -13,6 +13,7 @@ from ui.export import Rows
 from ui.questions import Failure, Question
 from ui.run.child import State as RunState
 from ui.run.form import Form
+from ui.run.nsys_button import NsysButton
 from ui.run.options import Option, from_argv, read_options
 from ui.run.output import Output
 from ui.run.probe_rows import ProbeRows, probe_rows
@@ -179,12 +180,14 @@ class Run(View):
         self._probes_title = self._heading("Probes")
         self.probes = TableView(self.theme, "Probes")
         self.taps = TapButtons(self.child.tell)
+        self.nsys = NsysButton(self.child.tell)
         probes = QWidget()
         below = QVBoxLayout(probes)
         below.setContentsMargins(0, 0, 0, 0)
         below.setSpacing(GRID // 2)
         below.addWidget(self.probes, 1)
         below.addWidget(self.taps)
+        below.addWidget(self.nsys, 0, Qt.AlignmentFlag.AlignLeft)
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._split.setChildrenCollapsible(False)
         self._knobs_box = _titled(self._knobs_title, self.knobs, left=0)
@@ -259,6 +262,7 @@ class Run(View):
     def _tick(self) -> None:
         run, answer = self.child, self._answer
         self.taps.show_state(answer, run.is_alive)
+        self.nsys.show_state(answer, run.is_alive)
         self._state.setText(f"{run.state.value} · {_clock(run.elapsed_ns)}")
         self._records.setText(f"{units.count(answer.records)} records" if answer is not None else "")
         lost = answer.lost if answer is not None else 0
