@@ -16,9 +16,10 @@ from inspector.trace import header, lock
 from inspector.trace.header import Header, Info, Said
 from inspector.trace.ring import SUFFIX as RING_SUFFIX
 from inspector.trace.save import write_tables
+from probes.inprocess.producer import UNMADE
 
 OUTPUT = "output.log"
-_LEFTOVERS = (".arrows", RING_SUFFIX)
+_LEFTOVERS = (".arrows", RING_SUFFIX, UNMADE)
 # Gathering and sorting hold a table about three times.
 _MEMORY_PER_BYTE = 3
 
