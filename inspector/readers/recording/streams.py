@@ -55,13 +55,16 @@ class Streams:
             default=None,
         )
 
-    def close(self, with_rings: bool) -> None:
-        """Nothing is written any more: take the rest, of the rings too, and show everything. Raises Unreadable."""
+    def close(self, with_rings: bool, is_live: bool = False) -> None:
+        """Take the rest, of the rings too, and show everything. Raises Unreadable.
+
+        Of a recording that goes on, all that there is now: what is in the middle of being written is not broken.
+        """
         producers = self.find()
         self.take(producers, 1 << 62)
         quality = self.growth.builder.quality
         for producer in producers:
-            for file in producer.broken():
+            for file in () if is_live else producer.broken():
                 quality.add("truncated", "streams that end in the middle of a batch", first=file)
         if with_rings:
             for name in ring_names(self._folder):
@@ -85,7 +88,7 @@ def read_streams(folder: Path, head: Header, is_live: bool, report: Report) -> S
     for done, producer in enumerate(producers):
         report(Progress(f"recovering {producer.name}", done, len(producers)))
         streams.take([producer], 1 << 62)
-    streams.close(with_rings=not is_live and not is_closed(head))
+    streams.close(with_rings=not is_live and not is_closed(head), is_live=is_live)
     return streams
 
 
