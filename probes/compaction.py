@@ -13,14 +13,21 @@ import msgspec
 
 import inspector
 from inspector.trace import header, lock
+from inspector.trace.growing import bytes_on_disk
 from inspector.trace.header import Header, Info, Said
 from inspector.trace.ring import SUFFIX as RING_SUFFIX
 from inspector.trace.save import write_tables
+from probes.inprocess.producer import UNMADE
 
 OUTPUT = "output.log"
-_LEFTOVERS = (".arrows", RING_SUFFIX)
-# Gathering and sorting hold a table about three times.
-_MEMORY_PER_BYTE = 3
+_LEFTOVERS = (".arrows", RING_SUFFIX, UNMADE)
+# Tables are gathered bit by bit in files without a name, which double when they are full and hold some columns more.
+# To put rows in their places that came late takes a table at a time into the memory, about three times.
+_FIXED_BYTES = 256 << 20
+_PER_BYTE = 3
+_DISK_PER_BYTE = 4
+# Without a disk for that, everything is in the memory.
+_PER_BYTE_OF_ALL = 4
 
 
 def compact(folder: Path, head: Header) -> bool:
@@ -28,8 +35,7 @@ def compact(folder: Path, head: Header) -> bool:
 
     Raises OSError when the disk does not take it, Unreadable when the streams do not read; then the streams stay.
     """
-    size = sum(path.stat().st_size for path in folder.glob("*.arrows"))
-    if size * _MEMORY_PER_BYTE > _available():
+    if _memory(folder) > _available():
         return False
     trace = inspector.open(folder)
     try:
@@ -67,6 +73,18 @@ def compact(folder: Path, head: Header) -> bool:
         if path.suffix in _LEFTOVERS or path.name in (OUTPUT, lock.NAME):
             path.unlink()
     return True
+
+
+def _memory(folder: Path) -> int:
+    """About how many bytes of memory it takes at most."""
+    sizes: dict[str, int] = {}
+    for path in folder.glob("*.arrows"):
+        table = path.name.split(".")[-2]
+        sizes[table] = sizes.get(table, 0) + path.stat().st_size
+    total = sum(sizes.values())
+    if total < _FIXED_BYTES // _PER_BYTE_OF_ALL or total * _DISK_PER_BYTE > bytes_on_disk():
+        return total * _PER_BYTE_OF_ALL
+    return _FIXED_BYTES + _PER_BYTE * max(sizes.values(), default=0)
 
 
 def _available() -> int:

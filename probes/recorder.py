@@ -23,16 +23,13 @@ from probes.asking import Asking
 from probes.bursts import Rule
 from probes.collecting import Collecting
 from probes.compaction import OUTPUT, compact
-from probes.dcgm.watch import CONFLICT, Dcgm
-from probes.gpus import Gpus
-from probes.host import Host
+from probes.dcgm.watch import CONFLICT
 from probes.inprocess.watch import WITHOUT
 from probes.launch import Workload
 from probes.nsys_cli import Nsys, Range
 from probes.output import Output, can_break
-from probes.pm import Sampler
 from probes.recording import Recording
-from probes.samples import Samples
+from probes.sampling import Sampling
 from probes.signals import PASSED_ON, STOPS, Signals, caught
 from probes.standby import LATE, Attached
 from probes.workloads import mpi, trtllm
@@ -40,10 +37,6 @@ from probes.workloads.trtllm import Prepared
 
 _STDIN, _STDOUT = 0, 1
 _DRAIN_S = 0.1
-_SAMPLE_NS = 500_000_000
-_PROBE_NS = 1_000_000_000
-# Time for a process to make the ring that names it.
-_NAME_NS = 15_000_000_000
 NOT_WANTED = "it was not asked for"
 UNDER_NSYS = "since Nsight Systems owns CUPTI there"
 PROBES = {
@@ -174,15 +167,8 @@ class _Run:
         self._asking = Asking(recording, plan.bursts)
         self._said = b""
         self._hears = plan.control
-        self._host = Host() if "host" in plan.probes else None
-        self._gpus = Gpus(os.environ) if plan.gpus and "nvml" in plan.probes else None
-        self._dcgm = Dcgm(os.environ) if "dcgm" in plan.probes else None
-        self._pm = Sampler(recording.path, os.environ) if "pm" in plan.probes else None
-        self._samples = Samples(recording.add_streams("host"))
-        self._sample_ns = self._probe_ns = recording.start_ns
+        self._sampling = Sampling(recording, plan.probes, os.environ, plan.gpus)
         self._unmade: dict[str, str] = {}
-        # Until when the ring of a process may come, and what the system calls it; '' once it has its name.
-        self._unnamed: dict[int, tuple[int, str]] = {}
 
     def until_end(self) -> Outcome:
         deadline = None if self._plan.seconds is None else time.monotonic() + self._plan.seconds
@@ -207,13 +193,7 @@ class _Run:
                 self._receive(number)
         ended = time.monotonic_ns()
         self._end_collecting()
-        if self._gpus is not None:
-            self._gpus.close()
-        if self._dcgm is not None:
-            self._dcgm.close()
-        if self._pm is not None:
-            self._pm.close()
-            self._recording.tell_probe("PM sampling", self._pm.state)
+        self._sampling.stop()
         self._workload.close()
         self._close()
         if self._output is not None:
@@ -255,7 +235,9 @@ class _Run:
             workload.send(signal.SIGCONT)
 
     def _hear(self) -> None:
-        data = os.read(_STDIN, 1 << 16)
+        data = b""
+        with suppress(OSError):
+            data = os.read(_STDIN, 1 << 16)
         self._hears = bool(data)  # when the window is gone the recording goes on
         *lines, self._said = (self._said + (data or b"\n")).split(b"\n")
         if len(self._said) > 1 << 16:
@@ -277,99 +259,77 @@ class _Run:
         self._recording.drain()
         self._collecting.write()
         for producer, why in self._recording.unmade_rings().items():
-            if producer not in self._unmade:
-                self._unmade[producer] = why
-                self._recording.quality.add("profiler-loss", f"all of {producer}: its ring could not be made: {why}")
+            if producer in self._unmade:
+                continue
+            if not self._unmade:
                 _say(f"nothing is recorded of {producer}: its ring could not be made: {why}")
+            self._unmade[producer] = why
+            text = f"processes of which nothing is recorded: their rings could not be made: {why}"
+            self._recording.quality.add("probe", text, first=producer)
         now = time.monotonic_ns()
-        if now >= self._sample_ns:
-            self._sample_ns = now + _SAMPLE_NS
-            self._sample(now)
-        if now >= self._probe_ns:
-            self._probe_ns = now + _PROBE_NS
-            records, lost = self._recording.num_records(), self._recording.num_lost()
-            self._samples.probe(now, "recorder", "running", records, lost, time.process_time_ns())
-        if self._gpus is not None:
-            self._asking.saw_busy(self._gpus.give(self._samples))
-            self._recording.tell_probe("NVML", self._gpus.state)
-        if self._dcgm is not None:
-            self._dcgm.give(self._samples)
-            self._recording.tell_probe("DCGM", self._dcgm.state)
+        self._asking.saw_busy(self._sampling.look(now, self._workload.pid))
         self._asking.tick(now)
         if "absent" not in self._recording.header.probes.get("kernel tap", {}):
             self._recording.tell_probe("kernel tap", {"level": "graph"} | self._asking.told)
-        self._samples.flush()
-
-    def _sample(self, now: int) -> None:
-        if self._host is None:
-            return
-        for reading in self._host.sample(now, {self._workload.pid, *self._recording.pids}):
-            self._samples.counter(now, reading.series, reading.unit, reading.value, pid=reading.pid)
-        for pid in self._host.pids:
-            self._unnamed.setdefault(pid, (now + _NAME_NS, self._host.name(pid)))
-        self._name_processes(now)
-
-    def _name_processes(self, now: int) -> None:
-        """The ring of a process tells what it is; one without is called as the system calls it."""
-        for pid, (since, name) in self._unnamed.items():
-            if name and now >= since:
-                self._unnamed[pid] = (since, "")
-                if pid not in self._recording.pids:
-                    self._samples.process(pid, name)
 
     def _close(self) -> None:
-        recording, workload = self._recording, self._workload
-        if (workload.code or 0) < 0 and not workload.is_stopping:
-            number = -(workload.code or 0)
-            name = signal.Signals(number).name if number in set(signal.Signals) else "unknown"
-            recording.quality.add("truncated", f"the workload was ended by signal {number} ({name})")
-        if self._failure is None:
-            self._guarded_look()
-        if self._failure is None and self._unmade and not recording.pids:
+        self._note_death()
+        self._guarded_look()
+        if self._failure is not None:
+            return
+        try:
+            self._recording.drain()
+            self._sampling.finish()
+            self._recording.finish()
+        except OSError as error:
+            self._fail(error)
+            return
+        if self._unmade and not self._recording.pids:
             self._failure = Missing(
                 "nothing was recorded of the workload",
                 f"its ring could not be made: {next(iter(self._unmade.values()))}",
                 "make room on the disk of the recording, or choose another with --out",
             )
-        if self._failure is None:
-            try:
-                recording.drain()
-                self._name_processes(time.monotonic_ns() + _NAME_NS)
-                for probe in (self._gpus, self._dcgm):
-                    if probe is not None:
-                        probe.give(self._samples)
-                records, lost = recording.num_records(), recording.num_lost()
-                self._samples.probe(time.monotonic_ns(), "recorder", "off", records, lost, time.process_time_ns())
-                self._samples.flush()
-                recording.finish()
-                if not compact(recording.path, recording.header):
-                    _say(
-                        f"{recording.path} is larger than this machine's memory allows to sort, so it stays as streams"
-                    )
-            except OSError as error:
+        self._compact()
+
+    def _compact(self) -> None:
+        path = self._recording.path
+        try:
+            if not compact(path, self._recording.header):
+                _say(f"{path} is larger than this machine's memory allows to sort, so it stays as streams")
+        except OSError as error:
+            # Nothing is lost by that: the streams are all of it.
+            if not path.is_dir():
                 self._fail(error)
-            except InspectorError as error:
-                self._failure = error
+            else:
+                _say(f"{path} stays as streams, which open more slowly: {error.strerror or error}")
+        except InspectorError as error:
+            self._failure = error
+
+    def _note_death(self) -> None:
+        """Say in the recording what ended the workload where that was not its own doing, nor what it was asked to."""
+        number = -(self._workload.code or 0)
+        if number > 0 and (number == signal.SIGKILL or not self._workload.is_stopping):
+            name = signal.Signals(number).name if number in set(signal.Signals) else "unknown"
+            text = f"the workload was ended by signal {number} ({name}) after {self._seconds():.1f} s"
+            self._recording.quality.add("truncated", text)
 
     def _fail(self, error: OSError) -> None:
         """The disk does not take it: what is written stays, and the workload goes on without us."""
         recording = self._recording
-        why = error.strerror or str(error)
         gone = not recording.path.is_dir()
-        why = "its folder is gone" if gone else why
+        why = "its folder is gone" if gone else error.strerror or str(error)
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        do = "make room and record again; " if full else ""
-        seconds = (time.monotonic_ns() - recording.start_ns) / 1e9
-        self._failure = Missing(
-            f"the recording stopped after {seconds:.1f} s",
-            why,
-            f"{do}what was recorded until then opens: {recording.path}" if not gone else "record again",
-        )
-        with suppress(OSError):
-            recording.close_streams()
-        recording.leave()
+        what = f"the recording stopped after {self._seconds():.1f} s"
+        kept = f"what was recorded until then opens: {recording.path}"
+        do = "record again" if gone else f"make room and record again; {kept}" if full else kept
+        self._failure = Missing(what, why, do)
+        recording.stop(f"{what}: {why}")
         if not self._workload.has_ended():
-            _say(f"the recording stopped after {seconds:.1f} s: {why}. The workload goes on")
+            _say(f"{what}: {why}. The workload goes on")
+
+    def _seconds(self) -> float:
+        return (time.monotonic_ns() - self._recording.start_ns) / 1e9
 
 
 def _say(text: str) -> None:

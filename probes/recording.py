@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import time
 from collections.abc import Iterable, Sequence
@@ -25,6 +26,9 @@ from probes.inprocess.producer import UNMADE
 from probes.streams import Drain, Streams
 
 _SECOND = 1_000_000_000
+_SPARE_BYTES = 1 << 14
+_UNMADE = re.compile(rf"([A-Za-z0-9_-]+){re.escape(UNMADE)}")
+_MOST_REASON = 200
 
 
 class Recording:
@@ -37,9 +41,13 @@ class Recording:
         self.path = Path(os.path.abspath(path))
         if self.path.suffix != SUFFIX:
             raise Usage(f"{path} does not end in {SUFFIX}", "", f"call it {self.path.name}{SUFFIX}")
+        made = False
         try:
             self.path.mkdir(mode=0o700)
+            made = True
             self._lock = lock.take(self.path)
+            # Room for the last words of a recording that has filled its disk.
+            os.posix_fallocate(self._lock, 0, _SPARE_BYTES)
             self.header = Header(
                 format=header.FORMAT,
                 state="recording",
@@ -54,6 +62,8 @@ class Recording:
         except FileExistsError as error:
             raise Usage(f"{path} is there already", "", "choose another name with --out") from error
         except OSError as error:
+            if made:
+                shutil.rmtree(self.path, ignore_errors=True)
             raise InspectorError(
                 f"cannot record into {path}", error.strerror or str(error), "choose a folder that may be written"
             ) from error
@@ -94,10 +104,8 @@ class Recording:
         """Producers whose ring could not be made ("engine-4711"), and why."""
         found = {}
         for name in sorted(os.listdir(self.path)):
-            if name.endswith(UNMADE):
-                with suppress(OSError):
-                    why = (self.path / name).read_bytes()[:200].decode("utf-8", "replace")
-                    found[name.removesuffix(UNMADE)] = why or "no room on the disk"
+            if match := _UNMADE.fullmatch(name):
+                found[match[1]] = _reason(self.path / name) or "no room on the disk"
         return found
 
     @property
@@ -165,6 +173,17 @@ class Recording:
         if failed is not None:
             raise failed
 
+    def stop(self, why: str) -> None:
+        """End it here, though the workload goes on: what is written stays, and the header says `why`, if it can."""
+        self.quality.add("truncated", why)
+        with suppress(OSError):
+            os.ftruncate(self._lock, 0)
+        with suppress(OSError):
+            self.tell()
+        with suppress(OSError):
+            self.close_streams()
+        self.leave()
+
     def leave(self) -> None:
         """Give up the lock: from now on the recording is what its header says."""
         if self._lock >= 0:
@@ -190,6 +209,18 @@ class Recording:
 
     def _all_streams(self) -> list[Streams]:
         return [*(drain.streams for drain in self._drains.values()), *self._streams]
+
+
+def _reason(path: Path) -> str:
+    """What a workload has written there, as far as it can be shown; it may be anything."""
+    with suppress(OSError):
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            text = os.read(file, _MOST_REASON).decode("utf-8", "replace")
+        finally:
+            os.close(file)
+        return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+    return ""
 
 
 def _add(quality: Quality, more: Quality) -> None:

@@ -31,7 +31,11 @@ class Signals:
 
     def wait(self, seconds: float, files: Sequence[int] = ()) -> list[int]:
         """Wait for a signal, for `files` to be readable, or for the time to pass; the readable files."""
-        ready: list[int] = select.select([self._wake, *files], [], [], max(0.0, seconds))[0]
+        # Not select(), which knows the first 1,024 files of a process only.
+        poll = select.poll()
+        for file in (self._wake, *files):
+            poll.register(file, select.POLLIN)
+        ready = [file for file, _ in poll.poll(max(0.0, seconds) * 1000)]
         if self._wake in ready:
             ready.remove(self._wake)
             os.read(self._wake, 4096)

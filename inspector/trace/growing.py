@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Mapping
@@ -123,12 +124,25 @@ def _same(held: Array, values: Array) -> bool:
 
 def _nameless() -> int:
     """A file without a name, in the cache, else where temporary files go. Raises OSError."""
+    file, path = tempfile.mkstemp(prefix="column.", dir=_folder())
+    os.unlink(path)
+    return file
+
+
+def _folder() -> Path:
     cache = Path(platformdirs.user_cache_dir("inflight-inspector")) / "live"
     try:
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder: Path | None = cache
     except OSError:
-        folder = None
-    file, path = tempfile.mkstemp(prefix="column.", dir=folder)
-    os.unlink(path)
-    return file
+        return Path(tempfile.gettempdir())
+    return cache
+
+
+def bytes_on_disk() -> int:
+    """How much room there is for large columns outside of the memory; 0 where there is none."""
+    if not hasattr(os, "posix_fallocate"):
+        return 0
+    try:
+        return shutil.disk_usage(_folder()).free
+    except OSError:
+        return 0

@@ -89,9 +89,13 @@ def write(folder: Path, header: Header) -> None:
     """
     part = folder / f".{NAME}.part"
     file = os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(file, "wb") as out:
-        out.write(encode(header))
-    part.replace(folder / NAME)
+    try:
+        with open(file, "wb") as out:
+            out.write(encode(header))
+        part.replace(folder / NAME)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def decode(data: bytes, where: str) -> Header:

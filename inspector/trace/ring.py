@@ -11,7 +11,6 @@ did not get to. The file is read, never mapped: whoever cuts it short under our 
 
 from __future__ import annotations
 
-import ctypes
 import os
 import stat
 import struct
@@ -23,6 +22,7 @@ import msgspec
 import numpy as np
 
 from inspector.errors import Unreadable
+from inspector.trace.holes import punch
 from inspector.trace.table import Array
 
 SUFFIX = ".ring"
@@ -32,7 +32,6 @@ _NAMES = 0xFFFF
 _JSON_AT = 1024
 _HEAD_AT, _TAIL_AT, _COUNTERS_AT, _ASKED_AT, _LOST_AT = 64, 128, 192, 224, 256
 _FRAME = struct.Struct("<IHHIIQ")
-_KEEP_SIZE, _PUNCH_HOLE = 1, 2  # of fallocate(2)
 _CODES = {"b": "i1", "i": "<i4", "q": "<i8", "Q": "<u8", "d": "<f8"}
 # Bounds for what a hostile head can make us do; ours has two pages and 64 MiB.
 _MOST_HEAD, _MOST_TABLES, _MOST_COLUMNS, _MOST_BYTES = 1 << 16, 64, 64, 1 << 30
@@ -156,14 +155,8 @@ class Ring:
         return max(0, head - tail)
 
     def empty(self) -> None:
-        """Give the disk the room of a closed and released ring back, where its file system can do that.
-
-        The file keeps its size: to cut it would end a process that still has it in its memory and writes.
-        """
-        punch = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
-        if punch is not None:
-            punch.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
-            punch(self._file, _PUNCH_HOLE | _KEEP_SIZE, self._start, self.capacity)
+        """Give the disk the room of a closed and released ring back, where its file system can do that."""
+        punch(self._file, self._start, self.capacity)
 
     def counts(self) -> Counts:
         """What the producer counted so far. Raises Unreadable."""

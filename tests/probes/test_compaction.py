@@ -120,3 +120,17 @@ def test_what_is_no_ring_is_told_and_left_alone(tmp_path: Path) -> None:
     made.drain()
     made.finish()
     assert [(said.code, said.first) for said in made.header.quality] == [("invalid", "odd.ring")]
+
+
+def test_memory_is_that_of_the_largest_table_where_there_is_a_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in (("a.kernels", 1 << 30), ("b.kernels", 1 << 30), ("a.ranges", 1 << 29)):
+        with (tmp_path / f"{name}.arrows").open("wb") as file:
+            file.truncate(size)
+    monkeypatch.setattr(compaction, "bytes_on_disk", lambda: 1 << 40)
+    with_disk = compaction._memory(tmp_path)
+    monkeypatch.setattr(compaction, "bytes_on_disk", lambda: 1 << 30)
+    without = compaction._memory(tmp_path)
+    assert 3 * (2 << 30) <= with_disk <= 3.5 * (2 << 30)
+    assert without == 4 * (5 << 29)

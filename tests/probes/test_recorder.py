@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -207,6 +208,8 @@ def test_a_full_disk_ends_the_recording_and_not_the_workload(start: Start, tmp_p
     _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 4
     assert "what was recorded until then opens" in errors
+    notes = [note.text for note in inspector.open(folder).quality.find("truncated")]
+    assert any(re.fullmatch(r"the recording stopped after \d+\.\d s: File too large", text) for text in notes)
     count, lost = map(int, stop.read_text().split())
     (producer,) = [name for name in producers(folder) if name.startswith("toy-")]
     rows = contents(folder, producer)
@@ -318,8 +321,8 @@ def test_a_workload_that_dies_of_a_signal_leaves_a_note(start: Start, tmp_path: 
     os.kill(ready(process), signal.SIGKILL)
     process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + signal.SIGKILL
-    notes = inspector.open(tmp_path / "run.inflight").quality.find("truncated")
-    assert [note.text for note in notes] == ["the workload was ended by signal 9 (SIGKILL)"]
+    (note,) = inspector.open(tmp_path / "run.inflight").quality.find("truncated")
+    assert re.fullmatch(r"the workload was ended by signal 9 \(SIGKILL\) after \d+\.\d s", note.text)
 
 
 def test_the_last_line_of_control_needs_no_newline(start: Start, tmp_path: Path) -> None:
@@ -338,13 +341,37 @@ def test_a_ring_that_cannot_be_made_is_said(start: Start, tmp_path: Path) -> Non
     assert process.returncode == 4
     assert "its ring could not be made: File too large" in errors
     assert "nothing was recorded of the workload" in errors
-    assert "Choose another" in errors or "choose another" in errors
+    assert "or choose another with --out" in errors
+    (note,) = inspector.open(tmp_path / "run.inflight").quality.find("probe")
+    assert note.text.endswith("their rings could not be made: File too large")
+    assert note.first.startswith("toy-")
+
+
+def test_a_reason_that_could_harm_is_not_passed_on(start: Start, tmp_path: Path) -> None:
+    """A workload may put anything into the folder: a reason that steers a terminal, or that never ends."""
+    process = start("wait", "5")
+    pid = ready(process)
+    folder = tmp_path / "run.inflight"
+    (folder / "\x1b[31mbad.unmade").touch()
+    os.mkfifo(folder / "bad-1.unmade")
+    (tmp_path / "reason").write_text("\x1b]0;title\x07" * 1000)
+    (tmp_path / "reason").rename(folder / "bad-2.unmade")
+    until(lambda: len(header.read(folder).quality) == 2, "said")
+    os.kill(pid, signal.SIGTERM)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert "nothing is recorded of bad-1: its ring could not be made: no room on the disk" in errors
+    assert "\x1b" not in errors
+    notes = inspector.open(folder).quality.find("probe")
+    assert [note.first for note in notes] == ["bad-1", "bad-2"]
+    assert all(note.text.isprintable() and len(note.text) < 300 for note in notes)
+    assert iterations(folder) == list(range(5))
 
 
 def test_of_a_folder_that_was_taken_away_nothing_is_promised(start: Start, tmp_path: Path) -> None:
     process = start("wait", "5")
     pid = ready(process)
-    shutil.rmtree(tmp_path / "run.inflight")
+    (tmp_path / "run.inflight").rename(tmp_path / "away")
+    shutil.rmtree(tmp_path / "away")
     assert process.stderr is not None
     line = ""
     while "recording stopped" not in line:

@@ -83,6 +83,7 @@ def broken_off(folder: Path, steps: int, failing: Callable[[], None], monkeypatc
     found = contents(folder, drain.streams.producer)
     if alive:
         drain.drain()
+    drain.close()
     return found
 
 
@@ -150,6 +151,7 @@ def test_a_full_disk_leaves_whole_batches_and_the_rest_in_the_ring(
             if stream.stat().st_size and ".names." not in stream.name:
                 assert read_columns(stream)[1], f"{stream.name} ends in the middle of a batch"
         assert comparable(contents(folder, drain.streams.producer)) == expected
+        drain.close()
 
 
 @given(st.lists(st.booleans(), max_size=12), st.integers(0, 12))
@@ -171,6 +173,7 @@ def test_when_it_is_drained_makes_no_difference(tmp_path_factory: Any, drained: 
     assert comparable(contents(folder / "some", drain.streams.producer)) == expected
     drain.drain()
     assert comparable(contents(folder / "some", drain.streams.producer)) == expected
+    drain.close()
 
 
 def test_a_damaged_ring_costs_what_is_damaged_and_says_so(tmp_path: Path) -> None:

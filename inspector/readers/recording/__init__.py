@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from inspector.errors import Unreadable
 from inspector.readers.reader import Report
 from inspector.readers.recording import archive
 from inspector.readers.recording.opening import NAME, compacted, uncompacted
 from inspector.trace import header, lock
+from inspector.trace.header import Header
 from inspector.trace.trace import Trace
 
 __all__ = ["NAME", "SUFFIXES", "read", "sniff"]
@@ -28,11 +30,24 @@ def read(path: Path, report: Report) -> Trace:
     if not path.is_dir():
         folder = archive.extract(path, report)
     head = header.read(folder)
-    if head.state == "complete":
-        return compacted(path, folder, head, report)
-    # A recorder that ends between these two has closed the recording by then.
-    is_live = lock.is_held(folder)
-    head = header.read(folder)
-    if head.state == "complete":
-        return compacted(path, folder, head, report)
-    return uncompacted(path, folder, head, is_live, report)
+    if head.state != "complete":
+        # A recorder that ends between these two has closed the recording by then.
+        is_live = lock.is_held(folder)
+        head = header.read(folder)
+    if head.state != "complete":
+        trace = _uncompacted(path, folder, head, is_live, report)
+        # What is closed meanwhile loses its streams, maybe before they were read to the end.
+        head = header.read(folder)
+        if trace is not None and head.state != "complete":
+            return trace
+    return compacted(path, folder, head, report)
+
+
+def _uncompacted(path: Path, folder: Path, head: Header, is_live: bool, report: Report) -> Trace | None:
+    """As `uncompacted`; None when it failed because the recording was closed meanwhile."""
+    try:
+        return uncompacted(path, folder, head, is_live, report)
+    except Unreadable:
+        if header.read(folder).state != "complete":
+            raise
+        return None

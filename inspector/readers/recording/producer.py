@@ -7,7 +7,9 @@ streams that several producers know are one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -57,10 +59,21 @@ class Producer:
         """The streams that do not end with a whole batch. Raises Unreadable."""
         return [tail.path.name for tail in self._tails.values() if not tail.is_whole]
 
-    def read(self, most_bytes: int) -> tuple[list[str], dict[str, Columns]]:
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the files of those tables that nothing refers to, by table."""
+        found = {}
+        for table in _OTHERS:
+            if table in self._tails:
+                with suppress(OSError):
+                    found[table] = self._tails[table].path.stat().st_size
+        return found
+
+    def read(
+        self, most_bytes: int, of: Mapping[str, int] = MappingProxyType({})
+    ) -> tuple[list[str], dict[str, Columns]]:
         """New texts and rows, as the producer counts them, those first that others refer to.
 
-        About `most_bytes` of each table; all of those that are referred to. Raises Unreadable.
+        About `most_bytes` of each table, or what `of` says; all of those that are referred to. Raises Unreadable.
         """
         found: dict[str, Columns] = {}
         self.cut = ()
@@ -68,7 +81,7 @@ class Producer:
             tail = self._tails.get(table)
             if tail is None:
                 continue
-            batches = tail.columns(most_bytes if table in _OTHERS else 1 << 62)
+            batches = tail.columns(of.get(table, most_bytes) if table in _OTHERS else 1 << 62)
             if tail.is_cut and SCHEMAS[table].sorted_by is not None:
                 self.cut += (table,)
             if batches:

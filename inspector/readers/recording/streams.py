@@ -21,6 +21,10 @@ from inspector.trace.schema import SCHEMAS
 _FILE = re.compile(r"([A-Za-z0-9_-]+)\.([a-z_]+)\.arrows")
 # Two clocks that part by more during a recording are worth a word.
 _DRIFT_NS = 1_000_000
+# Of all tables, at a time.
+_ROUND_BYTES = 32 << 20
+# Rows that come by no more than this behind later ones are in their places at once.
+_LATE_NS = 1_000_000_000
 Read = list[tuple[Producer, list[str], dict[str, Columns]]]
 
 
@@ -48,6 +52,28 @@ class Streams:
         """Read what is new of producers, about `most_bytes` of each table; how many rows. Raises Unreadable."""
         return self.growth.take([(producer, *producer.read(most_bytes)) for producer in producers])
 
+    def take_in_rounds(self, report: Report) -> None:
+        """Read everything that is written by now, all tables abreast, and show what nothing can come before any more.
+
+        So what has been read lies where tables grow, and little of it in memory. Raises Unreadable, Cancelled.
+        """
+        producers = self.find()
+        sizes = [(producer, producer.sizes()) for producer in producers]
+        total = sum(sum(each.values()) for _, each in sizes)
+        rounds = -(-total // _ROUND_BYTES)
+        rows = 0
+        for done in range(rounds):
+            report(Progress("recovering", total * done // rounds, total, rows))
+            read: Read = []
+            for producer, files in sizes:
+                most = {table: max(size // rounds, 1) for table, size in files.items()}
+                read.append((producer, *producer.read(_ROUND_BYTES, most)))
+            rows += self.growth.take(read)
+            del read
+            cut = self.cut_at()
+            if cut is not None:
+                self.growth.settle(cut - _LATE_NS)
+
     def cut_at(self) -> int | None:
         """How far those tables go, trace time, of which there was more to read; None when all of it was read."""
         return min(
@@ -55,13 +81,16 @@ class Streams:
             default=None,
         )
 
-    def close(self, with_rings: bool) -> None:
-        """Nothing is written any more: take the rest, of the rings too, and show everything. Raises Unreadable."""
+    def close(self, with_rings: bool, is_live: bool = False) -> None:
+        """Take the rest, of the rings too, and show everything. Raises Unreadable.
+
+        Of a recording that goes on, all that there is now: what is in the middle of being written is not broken.
+        """
         producers = self.find()
         self.take(producers, 1 << 62)
         quality = self.growth.builder.quality
         for producer in producers:
-            for file in producer.broken():
+            for file in () if is_live else producer.broken():
                 quality.add("truncated", "streams that end in the middle of a batch", first=file)
         if with_rings:
             for name in ring_names(self._folder):
@@ -81,11 +110,9 @@ class Streams:
 def read_streams(folder: Path, head: Header, is_live: bool, report: Report) -> Streams:
     """The recording with all that it holds; raises Unreadable, Cancelled."""
     streams = Streams(folder, head)
-    producers = streams.find()
-    for done, producer in enumerate(producers):
-        report(Progress(f"recovering {producer.name}", done, len(producers)))
-        streams.take([producer], 1 << 62)
-    streams.close(with_rings=not is_live and not is_closed(head))
+    report(Progress("recovering"))
+    streams.take_in_rounds(report)
+    streams.close(with_rings=not is_live and not is_closed(head), is_live=is_live)
     return streams
 
 
