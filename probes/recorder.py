@@ -32,7 +32,7 @@ from probes.recording import Recording
 from probes.sampling import Sampling
 from probes.signals import PASSED_ON, STOPS, Signals, caught
 from probes.standby import LATE, Attached
-from probes.workloads import mpi, trtllm
+from probes.workloads import configuration, mpi, trtllm
 from probes.workloads.trtllm import Prepared
 
 _STDIN, _STDOUT = 0, 1
@@ -133,6 +133,7 @@ def _command(plan: Plan, recording: Recording, environment: Mapping[str, str], n
     ours = [name for name, value in environment.items() if os.environ.get(name) != value]
     command, exported = mpi.exporting(prepared.command, ours, environment)
     told = [*prepared.told, *exported]
+    configuration.tell(recording, configuration.of_launch(plan.command, prepared.command, environment))
     if prepared.told:
         recording.tell_probe("TensorRT-LLM options", prepared.added or {"absent": prepared.told[0]})
     if nsys is not None:

@@ -9,15 +9,19 @@ from pathlib import Path
 
 import msgspec
 
+from inspector.configuration.options import read_server_info
+from inspector.configuration.settings import Configuration, merged
 from inspector.errors import InspectorError
 from probes.recording import Recording
+from probes.server_http import processes
 from probes.server_http.access import Access
 from probes.server_http.address import Address
 from probes.server_http.control import Control
-from probes.server_http.greeting import greet
+from probes.server_http.greeting import Greeting, greet
 from probes.server_http.poller import ENDPOINTS
 from probes.server_http.run import Run
 from probes.signals import STOPS, caught
+from probes.workloads import configuration
 
 _DRAINED = [each.path for each in ENDPOINTS if each.drains]
 TAKES = (
@@ -64,6 +68,7 @@ def attach(plan: Plan, make: Callable[..., Run] = Run) -> Outcome:
     recording = Recording(plan.out, ["attach", str(plan.address)], probes)
     info = msgspec.structs.replace(recording.header.info, details=greeting.details)
     recording.header = msgspec.structs.replace(recording.header, info=info)
+    configuration.tell(recording, _configuration(plan, greeting))
     run = make(plan.address, plan.access, recording, plan.pid, greeting)
     for settings in plan.settings:
         run.learn(settings)
@@ -79,3 +84,13 @@ def attach(plan: Plan, make: Callable[..., Run] = Run) -> Outcome:
         run.finish()
         seconds = (time.monotonic_ns() - recording.start_ns) / 1e9
         return Outcome(recording.path, recording.num_records(), run.lost, seconds, run.failure)
+
+
+def _configuration(plan: Plan, greeting: Greeting) -> Configuration:
+    """What the server says of itself, then what the command line says with which it was started, where it is here."""
+    told = read_server_info(greeting.settings, "/server_info")
+    if plan.pid <= 0:
+        return told
+    words, environment = processes.command(plan.pid), processes.environment(plan.pid)
+    place = processes.folder(plan.pid) or Path("/")
+    return merged([told, configuration.of_command(words, environment, place)])
