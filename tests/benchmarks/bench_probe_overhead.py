@@ -103,8 +103,8 @@ class Side:
 
     def drain(self) -> None:
         """Do the recorder's part, outside what is counted."""
-        ring = Ring(self._path)
-        ring.take()
+        ring = Ring(self._path, writable=True)
+        ring.release(ring.take().upto)
         ring.close()
 
     def close(self) -> None:

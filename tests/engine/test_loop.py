@@ -155,6 +155,16 @@ def test_a_pool_that_there_is_no_memory_for_is_complained_of() -> None:
     assert loop.engine.settings == replace(SETTINGS, max_num_tokens=9)
 
 
+def test_a_stop_that_comes_together_with_a_pause_ends_the_run() -> None:
+    loop, _, _ = _loop()
+    loop.change(Change(pause=True))
+    loop.stop()
+    run = threading.Thread(target=loop.run, daemon=True)
+    run.start()
+    run.join(30)
+    assert not run.is_alive()
+
+
 def test_a_stop_that_comes_before_the_run_ends_it_though_nothing_ever_arrives() -> None:
     loop, iterations, _ = _loop(rate=0)
     loop.stop()

@@ -113,6 +113,8 @@ def test_it_serves_takes_changes_and_ends_when_told() -> None:
         assert {"created", "stored"} <= kinds
         assert _ask(url, "GET", "/server_info")["settings"]["draft"] == "ngram"
 
+        _tell(process, {"set": {"policy": "\x1b[31m\ud800"}})
+        assert "policy \ufffd[31m\ufffd" in _line(process, "", error=True)
         _tell(process, "nonsense", {"set": {"blocks": 60, "max_batch_size": 3}}, {"set": {"stages": 2}})
         assert "no JSON" in _line(process, "", error=True)
         assert "stages cannot change" in _line(process, "", error=True)

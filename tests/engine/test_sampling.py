@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probes.workloads.engine.engine import Request, Settings
-from probes.workloads.engine.sampling import Draft, choose_greedy, choose_sampled, distribution, draw
+from probes.workloads.engine.sampling import Draft, choose_greedy, choose_sampled, distribution, draw, likeliest
 from tests.engine import tiny
 
 
@@ -148,3 +148,10 @@ def test_the_same_seed_gives_the_same_tokens() -> None:
         outputs.append([request.output for request in asked])
     assert outputs[0] == outputs[1]
     assert outputs[0][0] == outputs[0][2] != outputs[0][1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_likeliest_is_the_first_of_the_largest(dtype: torch.dtype) -> None:
+    rows = torch.tensor([[1.0, 3, 3, 2], [-5, -6, -7, -5], [0, 0, 0, 9]], dtype=dtype)
+    assert likeliest(rows) == [1, 0, 3]
+    assert likeliest(rows[:0]) == []

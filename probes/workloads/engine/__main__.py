@@ -114,8 +114,10 @@ def complain(line: str) -> None:
 
 
 def _write(descriptor: int, line: str) -> None:
+    # What it quotes may come from a control line or a client: nothing of that is to steer a terminal.
+    shown = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line)
     with suppress(OSError):
-        os.write(descriptor, f"{line}\n".encode())
+        os.write(descriptor, f"{shown}\n".encode())
 
 
 if __name__ == "__main__":

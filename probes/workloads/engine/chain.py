@@ -8,6 +8,7 @@ A link ends when the pipe before it does, so that the end of any process, this o
 
 from __future__ import annotations
 
+import fcntl
 import os
 import queue
 import signal
@@ -15,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -23,6 +24,7 @@ from inspector.errors import InspectorError
 
 _PATIENCE = 5.0
 """Seconds in which links end by themselves before they are killed."""
+_PIPE_BYTES = 1 << 20
 _END = object()
 
 
@@ -44,14 +46,14 @@ class Chain:
         self._replies: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._reader: threading.Thread | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
-        inlet, first = os.pipe()
+        inlet, first = _pipe()
         self._out = Connection(first, readable=False)
         with ExitStack() as undo:
             undo.callback(self.close, 0.0)
             # A new process inherits the mask; this one gets the signals when all are there and known.
             with _without_signals():
                 for number in range(count):
-                    following, outlet = os.pipe()
+                    following, outlet = _pipe()
                     argv = [*command, str(number), str(inlet), str(outlet)]
                     try:
                         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, pass_fds=(inlet, outlet))
@@ -123,6 +125,14 @@ class Chain:
                 why = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
                 return LinkEnded(f"{self._what} {number} ended", why)
         return LinkEnded(f"the {self._what}s were closed")
+
+
+def _pipe() -> tuple[int, int]:
+    """A pipe that a message goes into whole, as far as the system lets it: else its sender waits for the receiver."""
+    ends = os.pipe()
+    with suppress(OSError):
+        fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return ends
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from probes.workloads.engine.request import Sequence
-from probes.workloads.engine.sampling import Chosen, Draft, choose_greedy, choose_sampled, distribution
+from probes.workloads.engine.sampling import Chosen, Draft, choose_greedy, choose_sampled, distribution, likeliest
 from probes.workloads.engine.scheduler import Plan
 
 
@@ -21,7 +21,7 @@ def choose(plan: Plan, drafts: list[Draft], logits: Tensor) -> list[Chosen | Non
         (sequence, Draft() if sequence.done + count == len(sequence.tokens) else None)
         for sequence, count in plan.context
     ]
-    best: list[int] = logits.argmax(-1).tolist() if len(logits) else []
+    best = likeliest(logits)
     chosen: list[Chosen | None] = []
     row = 0
     for sequence, draft in asked:

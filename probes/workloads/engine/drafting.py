@@ -14,7 +14,7 @@ from torch import Tensor
 from probes.workloads.engine.packing import Piece
 from probes.workloads.engine.request import Sequence
 from probes.workloads.engine.runner import Result, Runner
-from probes.workloads.engine.sampling import Draft, distribution, draw
+from probes.workloads.engine.sampling import Draft, distribution, draw, likeliest
 
 Work = collections.abc.Sequence[tuple[Sequence, int]]
 Forward = Callable[[list[Piece], Runner], Result]
@@ -65,7 +65,7 @@ class ModelDrafter:
                 pieces.append(Piece(tokens, sequence.drafted, sequence.blocks, 1))
                 sequence.drafted += len(tokens)
             logits = self._forward(pieces, self._runner).logits
-            best: list[int] = logits.argmax(-1).tolist()
+            best = likeliest(logits)
             for row, at in enumerate(taking):
                 request = work[at][0].request
                 if request.temperature > 0:

@@ -113,6 +113,8 @@ class Loop:
         self._begun = time.monotonic_ns()
         while not self._over():
             self._take(0.0)
+            if self._over():
+                break
             if self.paused:
                 self._take(self._wait(_NEVER))
                 continue

@@ -21,8 +21,7 @@ class Span(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """What one request did in an iteration.
 
     `tokens` were computed by the target, from `position` on; `drafts` were checked and the first `accepted` of them

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 
@@ -82,12 +83,20 @@ class Stage:
         if self._number == self._parts - 1:
             x = self._model.unembed(x[layout.wanted])
         cpu = time.thread_time_ns() - cpu
-        self._log.forward(start, time.monotonic_ns(), cpu, batch)
+        self._log.did("forward", start, time.monotonic_ns(), Pass(batch.iteration, batch.number, cpu))
         return replace(batch, x=x.numpy())
 
 
+class Pass(NamedTuple):
+    """A forward pass of a micro-batch, which took `cpu` ns of the processor."""
+
+    iteration: int
+    micro_batch: int
+    cpu: int
+
+
 class _Log:
-    """Tells the recording what the stage did, if there is one."""
+    """Tells the recording what the stage did, if there is one: when it has been handed on and nobody waits for it."""
 
     def __init__(self, number: int, producer: Producer | None) -> None:
         self._number = number
@@ -95,8 +104,7 @@ class _Log:
         self._thread = threading.get_native_id()
         self._correlation = 0
         self._handed_on = time.monotonic_ns()
-        self._done: tuple[str, int, int] | None = None
-        self._names: dict[str, int] = {}
+        self._done: tuple[str, int, int, Pass | None] | None = None
 
     def begin(self, layers: range) -> None:
         """The stage holds `layers` from now on."""
@@ -105,21 +113,9 @@ class _Log:
             self._producer.thread_name(f"stage {self._number}: {which}")
             self._producer.device(self._number, f"CPU stage {self._number} (no GPU)")
 
-    def did(self, name: str, start: int, end: int) -> None:
-        """What the last message asked for was done from `start` to `end`."""
-        self._done = name, start, end
-
-    def forward(self, start: int, end: int, cpu: int, batch: MicroBatch) -> None:
-        """A forward pass from `start` to `end` took `cpu` of the processor (all ns)."""
-        self.did("forward", start, end)
-        if self._producer is None:
-            return
-        self._correlation += 1
-        name = self._producer.name("stage forward")
-        self._producer.add("stage_work", [(start, end, self._number, batch.iteration, batch.number, cpu)])
-        # The forward pass stands in for device work; the call that launched it begins with it.
-        self._producer.add("host_calls", [(start, end, self._thread, name, self._correlation)])
-        self._producer.add("kernels", [(start, end, self._number, 0, name, self._correlation)])
+    def did(self, name: str, start: int, end: int, forward: Pass | None = None) -> None:
+        """What the last message asked for was done from `start` to `end` (ns)."""
+        self._done = name, start, end, forward
 
     def sent(self) -> None:
         """What came of the last message has been handed on."""
@@ -127,17 +123,22 @@ class _Log:
         self._handed_on = now
         if self._done is None or self._producer is None:
             return
-        what, start, end = self._done
+        what, start, end, forward = self._done
         self._done = None
-        domain = self._producer.name("stage")
+        name, domain = self._producer.name, self._producer.name("stage")
         spans = (("receive", before, start), (what, start, end), ("send", end, now))
-        self._producer.add(
-            "ranges",
-            [
-                (begin, until, self._thread, self._producer.name(name), _ANNOTATION, domain)
-                for name, begin, until in spans
-            ],
-        )
+        ranges = [(begin, until, self._thread, name(text), _ANNOTATION, domain) for text, begin, until in spans]
+        told: list[tuple[str, Sequence[tuple[int, ...]]]] = [("ranges", ranges)]
+        if forward is not None:
+            self._correlation += 1
+            launch = name("stage forward"), self._correlation
+            # The forward pass stands in for device work; the call that launched it begins with it.
+            told += [
+                ("stage_work", [(start, end, self._number, *forward)]),
+                ("host_calls", [(start, end, self._thread, *launch)]),
+                ("kernels", [(start, end, self._number, 0, *launch)]),
+            ]
+        self._producer.add_all(told)
 
 
 def settle() -> None:

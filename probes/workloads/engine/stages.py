@@ -12,8 +12,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from itertools import pairwise
+from heapq import heapreplace
+from itertools import accumulate, pairwise
 
+import numpy as np
 import torch
 
 from inspector.errors import Missing, Usage
@@ -46,7 +48,7 @@ class StagesRunner:
         if stages > model.shape.layers:
             raise Usage(f"--stages {stages}", f"the model has {model.shape.layers} layers")
         self._shape = model.shape
-        self._item_bytes = model.embedding.weight.element_size()
+        self._dtype = model.embedding.weight.numpy().dtype
         self._micro_batches = micro_batches
         self._tokens_per_block = tokens_per_block
         self._unanswered = 0
@@ -67,7 +69,7 @@ class StagesRunner:
     @property
     def block_bytes(self) -> int:
         """See Runner: over all stages."""
-        return self._shape.kv_bytes_per_token // 4 * self._item_bytes * self._tokens_per_block
+        return self._shape.kv_bytes_per_token // 4 * self._dtype.itemsize * self._tokens_per_block
 
     @property
     def on_host(self) -> bool:
@@ -97,15 +99,17 @@ class StagesRunner:
         for number, chosen in enumerate(members):
             self._chain.send(MicroBatch(iteration, number, [pieces[at] for at in chosen]))
         self.ready()
-        rows = [torch.empty(0)] * len(pieces)
+        # While the first micro-batches are on their way: after the last one the stages wait for this.
         micro_batches = [0] * len(pieces)
         for number, chosen in enumerate(members):
-            logits = torch.from_numpy(self._chain.receive().x)
-            parts = torch.split(logits, [pieces[at].logits for at in chosen])
-            for at, part in zip(chosen, parts, strict=True):
-                rows[at] = part
+            for at in chosen:
                 micro_batches[at] = number
-        return Result(torch.cat(rows), micro_batches=tuple(micro_batches))
+        ends = list(accumulate(piece.logits for piece in pieces))
+        places = [[row for at in chosen for row in range(ends[at] - pieces[at].logits, ends[at])] for chosen in members]
+        logits = np.empty((ends[-1], self._shape.entries), self._dtype)
+        for rows in places:
+            logits[rows] = self._chain.receive().x
+        return Result(torch.from_numpy(logits), micro_batches=tuple(micro_batches))
 
     def move(self, transfers: Sequence[Transfer]) -> None:
         """See Runner."""
@@ -145,11 +149,12 @@ def deal(tokens: Sequence[int], parts: int) -> list[list[int]]:
     No hand is empty; within one the places are in order.
     """
     hands: list[list[int]] = [[] for _ in range(min(parts, len(tokens)))]
-    sums = [0] * len(hands)
-    for at in sorted(range(len(tokens)), key=lambda at: (-tokens[at], at)):
-        least = min(range(len(hands)), key=lambda hand: (sums[hand], len(hands[hand])))
-        hands[least].append(at)
-        sums[least] += tokens[at]
+    # Tokens so far, members so far, hand: a heap as it stands.
+    least = [(0, 0, hand) for hand in range(len(hands))]
+    for at in sorted(range(len(tokens)), key=lambda at: -tokens[at]):
+        total, members, hand = least[0]
+        hands[hand].append(at)
+        heapreplace(least, (total + tokens[at], members + 1, hand))
     return [sorted(hand) for hand in hands]
 
 
