@@ -1,4 +1,4 @@
-"""The views, by dotted name, imported when the first trace is shown. The first is the middle of the window."""
+"""The views, by dotted name, imported when the window is there. The first is the middle of the window."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ VIEWS: tuple[str, ...] = (
     "ui.views.results.RecipeResults",
     "ui.views.run.Run",
 )
+HEADLINE, FACTS = "ui.views.headline.Headline", "ui.views.facts.Facts"
 
 
 def view_class(name: str) -> type[View]:
