@@ -168,9 +168,16 @@ class Trace:
         return self.info.duration_ns
 
     @property
+    def begin_ns(self) -> int:
+        """Trace time from which there are records: 0, or below it where a server told of iterations from before it was
+        attached to.
+        """
+        return min(0, 0, *map(int, self._tables["iterations"]["start"][:1]))
+
+    @property
     def whole(self) -> Window:
         """The time of which everything is at hand, at least 1 ns: all of it, but of a run that goes on."""
-        start = self.kept.from_ns
+        start = self.kept.from_ns or self.begin_ns
         return Window(start, max(self.end_ns, start + 1))
 
     def device_of(self, streams: Array) -> Array:
