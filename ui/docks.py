@@ -15,7 +15,7 @@ from ui.views.view import View
 
 _VERSION = 1
 _AREAS = {"facts": Qt.DockWidgetArea.LeftDockWidgetArea}
-_HIDDEN = ("facts", "results")
+_HIDDEN = ("facts", "results", "layers")
 _SHARE = 0.40
 
 

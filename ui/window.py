@@ -355,9 +355,11 @@ class MainWindow(QMainWindow):
         # Results alone leave the middle empty.
         in_time = len(trace["ranges"]) + len(trace["counters"]) + trace.num_work()
         share = 0.5 if in_time else _RESULTS_SHARE
-        self.docks.show_for("results", bool(trace.results), share)
-        self.views["headline"].setVisible(bool(trace.num_work()) or not trace.results)
-        shown = self.views.get("results") if trace.results else self.middle
+        tables = {"results": bool(trace.results), "layers": bool(trace.layers)}
+        for view_id, on in tables.items():
+            self.docks.show_for(view_id, on, share)
+        self.views["headline"].setVisible(bool(trace.num_work()) or not any(tables.values()))
+        shown = next((self.views.get(view_id) for view_id, on in tables.items() if on), self.middle)
         if shown is not None:
             shown.take_focus()
         self.desk.trace_came()

@@ -15,6 +15,7 @@ from inspector.trace.header import Anchor, Header, Info, Said
 from inspector.trace.trace import Trace
 
 SUFFIX = ".inflight"
+_NO_LAYERS = "layers of engines: they are in the files of trtexec, not in this recording"
 _NO_RESULTS = "tables of recipe results: they are in the folder that nsys recipe made, not in this recording"
 Report = Callable[[int, int], None]
 """Called with (bytes written, bytes in all) between tables; what it raises ends the writing."""
@@ -33,6 +34,8 @@ def save(trace: Trace, path: Path, report: Report = _silent) -> None:
     path = Path(os.path.abspath(path))
     if trace.results and not any(len(table) for table in trace.tables.values()):
         raise Usage("results of a recipe are no records", "a recording holds records", "keep the folder as it is")
+    if trace.layers and not any(len(table) for table in trace.tables.values()):
+        raise Usage("layers of an engine are no records", "a recording holds records", "keep the files as they are")
     _refuse_other(path)
     part: Path | None = None
     try:
@@ -114,6 +117,7 @@ def _header(trace: Trace) -> Header:
         quality=[
             *(Said(note.code, note.count, note.text, note.first) for note in trace.quality.notes),
             *([Said("ignored", len(trace.results), _NO_RESULTS, "")] if trace.results else []),
+            *([Said("ignored", len(trace.layers), _NO_LAYERS, "")] if trace.layers else []),
         ],
         configuration=list(info.configuration),
     )

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, TypeVar
 import numpy as np
 
 from inspector.configuration.settings import Configuration
+from inspector.trace.layers import EngineLayers
 from inspector.trace.names import Names
 from inspector.trace.quality import Quality
 from inspector.trace.results import Results
@@ -122,6 +123,7 @@ class Trace:
         self.settled_ns = info.duration_ns if settled_ns is None else settled_ns
         self.kept = Kept()
         self.results: tuple[Results, ...] = ()
+        self.layers: tuple[EngineLayers, ...] = ()
         self._lineage = lineage
         self._tables = {name: tables.get(name) or Table(name) for name in SCHEMAS}
         self._indexes: dict[type, object] = {}

@@ -18,6 +18,7 @@ VIEWS: tuple[str, ...] = (
     "ui.views.pages.KvPages",
     "ui.views.pipeline.PipelineView",
     "ui.views.results.RecipeResults",
+    "ui.views.layers.Layers",
     "ui.views.run.Run",
 )
 HEADLINE, FACTS = "ui.views.headline.Headline", "ui.views.facts.Facts"
