@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from inspector.analysis.categories import CATEGORIES, category_of
+from inspector.analysis.categories import CATEGORIES, OTHER, category_of
 from inspector.analysis.layers import LayersOf, LayerTables
 from inspector.picture.palette import category_ink
 from inspector.trace.layers import Layer
@@ -109,4 +109,6 @@ def _narrow(column: Column) -> Column:
 def _ink(layer: Layer) -> int:
     if layer.is_reformat:
         return category_ink(CATEGORIES.index("memory"))
-    return category_ink(category_of(" ".join((layer.tactic, layer.type, layer.name))))
+    # A matrix product of an attention block is called after the block: the kernel says what it is.
+    found = (category_of(text) for text in (layer.tactic, layer.type, layer.name))
+    return category_ink(next((category for category in found if category != OTHER), OTHER))

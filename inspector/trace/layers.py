@@ -46,8 +46,8 @@ class Layer:
 
     `sources` are the layers of the network that it holds, after its metadata (`sources_from` 'metadata') or after its
     own name ('name'); with `has_more` they are some of them, as of a `{ForeignNode[first...last]}`. `weight_bytes` are
-    those of the weights and biases that the file lists, 0 for none. `attributes` is what else the file says, in words.
-    `is_listed` is false for one that only a profile names.
+    those of the weights and biases that the file lists, 0 for none; `weight_precision` is that of the weights.
+    `attributes` is what else the file says, in words. `is_listed` is false for one that only a profile names.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Layer:
     inputs: tuple[Tensor, ...] | None = None
     outputs: tuple[Tensor, ...] | None = None
     weight_bytes: int | None = None
+    weight_precision: str = ""
     tactic: str = ""
     origin: str = ""
     stream: int = -1
@@ -83,9 +84,12 @@ class Layer:
 
     @property
     def precision(self) -> str:
-        """That of its first input that holds no indices or truth values, else of such an output, else of any."""
-        tensors = [*(self.inputs or ()), *(self.outputs or ())]
-        known = [tensor.precision for tensor in tensors if tensor.precision]
+        """That of its first input that holds no indices or truth values, else of its weights (which alone are told
+        where shapes depend on the input), else of such an output, else of anything.
+        """
+        inputs = [tensor.precision for tensor in self.inputs or ()]
+        outputs = [tensor.precision for tensor in self.outputs or ()]
+        known = [each for each in (*inputs, self.weight_precision, *outputs) if each]
         return next((each for each in known if not each.startswith(_INDICES)), known[0] if known else "")
 
     @property

@@ -178,6 +178,15 @@ def test_dynamic_shapes_are_unknown_and_said_so(tmp_path: Path) -> None:
     assert (of.figures.bytes, of.figures.unknown_bytes) == (None, 1)
 
 
+def test_where_shapes_are_dynamic_the_weights_tell_the_precision(tmp_path: Path) -> None:
+    layer = files.of_8_2()[1]
+    for side in ("Inputs", "Outputs"):
+        layer[side][0]["Format/Datatype"] = "N/A due to dynamic shapes"
+    assert (
+        engine_of(open_trace(files.write(tmp_path / "l.json", files.detailed([layer])))).layers[0].precision == "INT8"
+    )
+
+
 def test_quotes_in_names_and_shares_of_nothing_are_mended(tmp_path: Path) -> None:
     text = files.profile([('say "hi"', 0), ("b", 0)])
     assert "-nan" in text

@@ -42,6 +42,7 @@ def layer_of(value: object, quality: Quality) -> Layer | None:
         _tensors(value.get("Inputs"), quality),
         _tensors(value.get("Outputs"), quality),
         _weight_bytes(value, quality),
+        _weight_precision(value),
         sys.intern(tactic),
         sys.intern(_text(value, "Origin")),
         stream if isinstance(stream, int) and not isinstance(stream, bool) and 0 <= stream < 1 << 31 else -1,
@@ -74,11 +75,11 @@ def _tensor(value: object, quality: Quality) -> Tensor:
             quality.add("invalid", "tensors that cannot be read")
         return Tensor(value if isinstance(value, str) else "", None, "", "", None)
     # One field for both in all files that were seen; two in what some tools make of them.
-    kinds = [_text(value, key) for key in ("Format/Datatype", "Datatype", "Format")]
-    words = sys.intern(next((kind for kind in kinds if kind), ""))
-    precision = next((found for kind in kinds if kind and (found := precision_of(kind))), "")
+    words = _text(value, "Format/Datatype") or " ".join(_text(value, key) for key in ("Datatype", "Format")).strip()
+    words = sys.intern(words)
+    precision = precision_of(words)
     dimensions = _dimensions(value.get("Dimensions"), quality)
-    if dimensions is not None and any(each < 0 for each in dimensions):
+    if dimensions is not None and -1 in dimensions:
         quality.add("absent", "tensors whose shape depends on the input: their bytes are not known")
     elif words.lower().startswith(_DYNAMIC):
         quality.add("absent", "tensors whose format depends on the input: their bytes are not known")
@@ -92,11 +93,9 @@ def _dimensions(value: object, quality: Quality) -> tuple[int, ...] | None:
     if value is None:
         return None
     if isinstance(value, list) and len(value) <= _MOST_DIMENSIONS:
-        found = [
-            each for each in value if isinstance(each, int) and not isinstance(each, bool) and -1 <= each < 1 << 63
-        ]
+        found = tuple(each for each in value if type(each) is int and -1 <= each < 1 << 63)
         if len(found) == len(value):
-            return tuple(found)
+            return found
     quality.add("invalid", "shapes that cannot be read")
     return None
 
@@ -116,6 +115,13 @@ def _weight_bytes(value: Mapping[str, object], quality: Quality) -> int | None:
             return None
         total += size
     return total
+
+
+def _weight_precision(value: Mapping[str, object]) -> str:
+    for key, each in value.items():
+        if key.endswith("Weights") and isinstance(each, dict) and isinstance(each.get("Type"), str):
+            return precision_of(each["Type"])
+    return ""
 
 
 def _attributes(value: Mapping[str, object]) -> str:
