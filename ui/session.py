@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, Signal
 
 from inspector import units
 from inspector.trace.selection import NOTHING, Selection, Window
+from ui import reading
 from ui.history import History
 from ui.kept import Mark, fingerprint, kept_marks, kept_window
 from ui.live import Live
@@ -23,9 +24,10 @@ from ui.questions import Asker, Failure, Question
 from ui.settings import SettingsFile
 
 if TYPE_CHECKING:
+    from inspector.configuration.settings import Configuration
     from inspector.readers.reader import Progress
-    from inspector.readers.recording.follow import Following
     from inspector.trace.trace import Trace
+    from ui.reading import Found
 
 SHORTEST_NS = 10
 _EMPTY = Window(0, 0)
@@ -63,6 +65,7 @@ class Session(QObject):
         """Which generations of a run the slow questions are asked of."""
         self.live = Live(asker, self._advance, self._failed, self)
         self._run = False
+        self._joined: Configuration | None = None
         self._shows: Literal["first", "whole", "chosen"] = "first"
         self.is_advancing = False
         """While a new generation is announced: nobody has asked for anything."""
@@ -102,12 +105,15 @@ class Session(QObject):
         return f"{name}, {span}", f"{number}, {span}", f"{number}, {span.partition(',')[0]}", number
 
     def open(self, paths: Sequence[str | os.PathLike[str]]) -> None:
-        """Read `paths` (several are the ranks of one job) in the pool; the trace that is open stays until then."""
-        self._read(_read, paths)
+        """Read `paths` (several are the ranks of one job) in the pool; the trace that is open stays until then.
+
+        Files of configuration join the traces among them, and alone the trace that is open.
+        """
+        self._read(reading.read, paths)
 
     def follow(self, path: str | os.PathLike[str]) -> None:
         """Follow the recording that is being made in the folder `path`. (`open` does so as well for such a one.)"""
-        self._read(_follow, (path,))
+        self._read(reading.follow, (path,))
 
     def _read(self, function: Callable[..., Any], paths: Sequence[str | os.PathLike[str]]) -> None:
         self._stop_opening()
@@ -130,6 +136,7 @@ class Session(QObject):
     def set_trace(self, trace: Trace | None) -> None:
         """Show `trace`, arranged as it was left the last time; None closes the one that is open."""
         self.live.stop()
+        self._joined = None
         self._show(trace)
 
     def _show(self, trace: Trace | None) -> None:
@@ -246,6 +253,8 @@ class Session(QObject):
 
     def _advance(self, trace: Trace) -> None:
         """A new generation of the run: everything stays as it is, but what is newest comes into view."""
+        if self._joined is not None:
+            trace = trace.configured(self._joined)
         old = self.trace
         if old is None or old.info.paths != trace.info.paths or not self._run:
             self._run = True
@@ -326,45 +335,38 @@ class Session(QObject):
         self.progress = progress
         self.opening_changed.emit()
 
-    def _opened(self, found: Trace | Following) -> None:
-        # Here, since it brings numpy, and nothing heavy comes before the window.
+    def _opened(self, found: Found) -> None:
+        # Here, since they bring numpy, and nothing heavy comes before the window.
+        from inspector.readers import only_configuration
         from inspector.trace.trace import Trace
 
-        self.settings.remember(self.opening)
+        paths, trace = self.opening, found.trace
         self.opening, self.progress = (), None
-        if isinstance(found, Trace):
-            self.set_trace(found)
+        if trace is not None:
+            self.settings.remember(paths)
+        if isinstance(trace, Trace):
+            self.set_trace(trace)
+        elif trace is not None:
+            self._run, self._joined = False, found.joined
+            self.live.start(trace)
+        elif self.trace is None:
+            self.failure = Failure(str(only_configuration(paths)))
         else:
-            self._run = False
-            self.live.start(found)
+            self._join(found.joined)
         self.opening_changed.emit()
+
+    def _join(self, more: Configuration) -> None:
+        """The configuration joins the trace that is open, of a run also what comes of it."""
+        from inspector.configuration.settings import merged
+
+        assert self.trace is not None
+        self._joined = more if self._joined is None else merged([more, self._joined])
+        self.trace = self.trace.configured(more)
+        self.grown.emit()
 
     def _failed(self, failure: Failure) -> None:
         self.opening, self.progress, self.failure = (), None, failure
         self.opening_changed.emit()
-
-
-def _read(*paths: str, report: Any) -> Trace | Following:
-    from inspector.picture.tracks import Tracks
-    from inspector.readers import open_trace
-    from inspector.readers.reader import Progress
-    from inspector.trace import lock
-    from inspector.trace.work import Work
-
-    if len(paths) == 1 and lock.is_held(Path(paths[0])):
-        return _follow(paths[0], report)
-    trace = open_trace(*paths, report=report)
-    report(Progress("arranging", rows=trace.num_work()))
-    # The GUI thread needs these two at once: they are built where waiting shows as progress.
-    trace.index(Work)
-    trace.index(Tracks)
-    return trace
-
-
-def _follow(path: str, report: Any) -> Following:
-    from inspector.readers.recording.follow import Following
-
-    return Following(Path(path))
 
 
 def _first_shown(trace: Trace) -> int:

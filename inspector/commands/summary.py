@@ -74,6 +74,7 @@ def summary(trace: Trace, devices: list[int], window: Window | None = None) -> d
                 for note in trace.quality.notes
             ],
         },
+        "configuration": _configuration(trace),
         "devices": [_device(trace, device, window) for device in devices],
         **({"layers": _layers(trace)} if trace.layers else {}),
         **({"results": [_result(results) for results in trace.results]} if trace.results else {}),
@@ -147,6 +148,35 @@ def _layer_lines(found: dict[str, Any]) -> list[str]:
     return [*lines, f"  precision, {'of the time' if total is not None else 'of the layers'}: {', '.join(mix)}"]
 
 
+def _configuration(trace: Trace) -> dict[str, Any]:
+    """What is known of how it was set; settings that nobody says are not in it."""
+    from inspector.analysis.configured import configured, contradictions, derived
+    from inspector.configuration.settings import BY_NAME
+
+    config = trace.info.configuration
+    known = configured(trace)
+    return {
+        "settings": {
+            each.name: {
+                "value": each.value,
+                "unit": BY_NAME[each.name].unit,
+                "group": BY_NAME[each.name].group,
+                "file": each.file,
+                "key": each.key,
+                "over": each.over,
+            }
+            for each in config
+        },
+        "modelled": {
+            name: {"value": found.value, "unit": "bytes", "formula": found.formula, "why": found.why}
+            for name, found in derived(config).items()
+        },
+        "contradictions": contradictions(trace),
+        "unknown": list(known.unknown),
+        "notes": list(known.notes),
+    }
+
+
 def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
     from inspector.analysis.busy import busy
     from inspector.analysis.completeness import verdict
@@ -177,6 +207,25 @@ def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
     }
 
 
+def _configuration_lines(trace: Trace) -> list[str]:
+    from inspector.analysis.configured import configured
+    from inspector.configuration.settings import BY_NAME
+    from inspector.report.text import table
+
+    known = configured(trace)
+    rows = []
+    for heading, group in known.groups:
+        for at, line in enumerate(group):
+            doubt = f" ({line.doubt})" if line.doubt else ""
+            rows.append((f"  {heading if not at else ''}", line.title, line.value, f"{line.where}{doubt}"))
+    if not rows:
+        return []
+    lines = ["", table(("Configuration", "", "", "from"), rows, left=(0, 1, 2, 3))]
+    if known.unknown:
+        lines.append(f"  not said: {', '.join(BY_NAME[name].title for name in known.unknown)}")
+    return [*lines, *(f"  {note}" for note in known.notes)]
+
+
 def _text(trace: Trace, found: dict[str, Any]) -> str:
     from inspector import units
     from inspector.analysis.causes import EXPLANATIONS
@@ -194,6 +243,7 @@ def _text(trace: Trace, found: dict[str, Any]) -> str:
     ]
     for engine in found.get("layers", ()):
         lines += _layer_lines(engine)
+    lines += _configuration_lines(trace)
     for result in found.get("results", ()):
         lines += ["", f"Results of nsys recipe {result['recipe']} over {len(result['reports']):,} reports"]
         lines += [f"  {table['name']}: {table['rows']:,} rows" for table in result["tables"]]

@@ -1,16 +1,18 @@
-"""What lies in a folder: of a model, of an engine, or beside a trace."""
+"""What a folder or a file says: of a model, of an engine, of options."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from inspector.configuration import engine, huggingface, options
-from inspector.configuration.documents import read_json, read_yaml
+from inspector.configuration.documents import MOST_JSON, read_json, read_yaml
 from inspector.configuration.settings import Configuration, merged, printable
-from inspector.errors import InspectorError
+from inspector.errors import InspectorError, Unreadable
 
+_YAML = (".yaml", ".yml")
 Reading = Callable[[Path], Configuration]
 _QUANTIZATION, _INDEX = "hf_quant_config.json", "model.safetensors.index.json"
 _OPTIONS = (
@@ -33,13 +35,47 @@ def of_options(path: Path) -> Configuration:
     return _guarded(path, _read_options, wanted=True)
 
 
-def beside(trace: Path) -> Configuration:
-    """What lies beside a trace, or in it where it is a folder: options over the model. Nothing says that it belongs."""
-    found = []
-    for folder in [trace, trace.parent] if trace.is_dir() else [trace.parent]:
-        found += [_guarded(folder / name, _read_options) for name in _OPTIONS]
-        found.append(of_folder(folder))
-    return merged(found)
+def is_configuration(path: Path) -> bool:
+    """Whether `path` may be a file of configuration, or a folder of a model or an engine: by its name, and of JSON by
+    what it holds.
+    """
+    if path.is_dir():
+        return any(os.path.isfile(path / name) for name in (*_MODEL, *_OPTIONS))
+    if path.name in _MODEL or path.suffix.lower() in _YAML:
+        return True
+    return path.suffix.lower() == ".json" and path.stat().st_size <= MOST_JSON and len(of_file(path)) > 0
+
+
+def of_paths(paths: Iterable[Path]) -> Configuration:
+    """What files and folders say together: options over the model, of equals the first. Raises Unreadable, Missing."""
+    parts = [part for path in paths for part in _ranked(path)]
+    return merged(found for _, found in sorted(parts, key=lambda part: part[0]))
+
+
+def of_file(path: Path) -> Configuration:
+    """What one file says; {} for JSON of another kind. Raises Unreadable, Missing."""
+    if path.suffix.lower() in _YAML:
+        return _read_options(path)
+    if path.name in _MODEL:
+        return _MODEL[path.name](path)
+    tree = read_json(path)
+    found = of_config(tree, str(path))
+    return found if len(found) or not options.is_options(tree) else options.read_options(tree, str(path))
+
+
+def _ranked(path: Path) -> list[tuple[int, Configuration]]:
+    """The parts of what is at a path, each with its rank: 0 of options, then as in _MODEL. Raises Unreadable."""
+    if not path.is_dir():
+        rank = list(_MODEL).index(path.name) + 1 if path.name in _MODEL else 0
+        parts = [(rank, of_file(path))]
+    else:
+        parts = [(0, _guarded(path / name, _read_options)) for name in _OPTIONS]
+        parts += [(rank, _guarded(path / name, read)) for rank, (name, read) in enumerate(_MODEL.items(), 1)]
+    if not any(len(found) for _, found in parts):
+        why = next((note for _, found in parts for note in found.notes), "it holds no setting that this program knows")
+        do = "choose config.json, a file of options, or the folder of an engine or a model"
+        raise Unreadable(f"{path} tells no configuration", why, do)
+    return parts
 
 
 def of_config(tree: dict[str, Any], file: str) -> Configuration:
@@ -74,7 +110,7 @@ _MODEL: dict[str, Reading] = {
 
 
 def _guarded(path: Path, read: Reading, wanted: bool = False) -> Configuration:
-    if not wanted and not path.is_file():
+    if not wanted and not os.path.isfile(path):
         return Configuration()
     try:
         return read(path)

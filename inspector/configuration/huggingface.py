@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from inspector.configuration.families import FAMILIES, Family, family_of_class
 from inspector.configuration.settings import Configuration
@@ -59,7 +59,7 @@ def read_config(tree: Tree, file: str) -> Configuration:
     classes = at(tree, "architectures")
     if isinstance(kind, str):
         taking.put("family", kind, "model_type")
-    elif isinstance(classes, Sequence) and classes and isinstance(classes[0], str):
+    elif isinstance(classes, list) and classes and isinstance(classes[0], str):
         taking.put("family", family_of_class(classes[0]), "architectures")
     # A model that is not of our table but says what it is built as is what it says.
     family = FAMILIES.get(str(taking.value("family")), Family(head_of_hidden=False))

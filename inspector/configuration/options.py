@@ -56,7 +56,8 @@ def read_options(tree: Tree, file: str, prefix: str = "") -> Configuration:
     for name, paths in _NAMES.items():
         taking.take(name, tree, *paths)
     window = at(tree, "kv_cache_config.max_attention_window")
-    if isinstance(window, list) and window and len(set(map(repr, window))) == 1:
+    # By value and never by text: what a list of YAML holds may be endless.
+    if isinstance(window, list) and window and all(isinstance(each, int) and each == window[0] for each in window):
         taking.put("sliding_window", window[0], "kv_cache_config.max_attention_window")
     off = at(tree, "disable_overlap_scheduler")
     if isinstance(off, bool):

@@ -11,6 +11,7 @@ Group = Literal["Model", "Numbers", "Parallel", "Limits", "KV cache", "Schedulin
 MOST_TEXT = 300
 """Characters of a text; what is longer is cut."""
 _MOST = 1 << 53
+_MOST_STRANGE = 20
 
 
 @dataclass(frozen=True)
@@ -153,12 +154,12 @@ class Configuration:
 def of(settings: Iterable[Setting]) -> Configuration:
     """Settings from elsewhere, checked: those that no FIELD allows are left out with a note."""
     found: dict[str, Setting] = {}
-    notes = []
+    strange: list[str] = []
     for each in settings:
         known = BY_NAME.get(each.name)
         value = None if known is None else fitting(known, each.value)
         if value is None:
-            notes.append(f"a setting {printable(each.name)!r} that this program does not know, or not with that value")
+            strange.append(each.name)
         else:
             found[each.name] = replace(
                 each,
@@ -167,7 +168,15 @@ def of(settings: Iterable[Setting]) -> Configuration:
                 key=printable(each.key),
                 over=printable(each.over),
             )
-    return Configuration(found, tuple(dict.fromkeys(notes)))
+    return Configuration(found, _of_strange(strange))
+
+
+def _of_strange(names: list[str]) -> tuple[str, ...]:
+    """A note of each, of very many only of the first."""
+    first = tuple(dict.fromkeys(printable(name) for name in names[:_MOST_STRANGE]))
+    notes = tuple(f"a setting {name!r} that this program does not know, or not with that value" for name in first)
+    more = len(names) - _MOST_STRANGE
+    return (*notes, f"{more:,} more settings that this program does not know") if more > 0 else notes
 
 
 def merged(parts: Iterable[Configuration]) -> Configuration:

@@ -107,6 +107,43 @@ def weight_bytes(config: Configuration) -> Derived:
     return Derived(_whole(size), " + ".join(parts))
 
 
+def page_bytes(config: Configuration) -> Derived:
+    """Bytes of one page of the KV cache, all ranks together."""
+    token, tokens = kv_bytes_per_token(config), config.integer("tokens_per_block")
+    if token.value is None:
+        return token
+    if tokens is None:
+        return Derived(None, why="tokens_per_block is not known")
+    return Derived(token.value * tokens, f"{tokens:,} tokens × {token.value:,} bytes")
+
+
+def pass_bytes(config: Configuration) -> Derived:
+    """Bytes of weights that a forward pass reads at the least: each once. Of an embedding that is not the output head
+    too, it reads but a few rows, and of routed experts it may do with those of a single token.
+    """
+    try:
+        counted = _parameters(config)
+        plain_name = _known_text(config, "dtype")
+        plain = _size_of(plain_name)
+        quantized, name = _quantized(config, plain, plain_name)
+        experts = Fraction(0)
+        if counted.experts:
+            experts = Fraction(counted.experts * _known(config, "experts_per_token"), _known(config, "experts"))
+    except _Unknown as unknown:
+        stored = config.integer("checkpoint_bytes")
+        if stored is not None and not config.integer("experts"):
+            return Derived(stored, "the checkpoint, as its index says")
+        return Derived(None, why=f"{unknown} is not known")
+    head = _known(config, "vocabulary") * _known(config, "hidden_size")
+    linear, linear_name = (plain, plain_name) if name == "mxfp4" and counted.experts else (quantized, name)
+    size = (head + counted.routers) * plain + counted.linear * linear + experts * quantized
+    parts = [f"{head + counted.routers:,} × {_text(plain)} bytes of the output head ({plain_name})"]
+    parts.append(f"{counted.linear:,} × {_text(linear)} of linear layers ({linear_name})")
+    if counted.experts:
+        parts.append(f"{_whole(experts):,} × {_text(quantized)} of experts of one token ({name})")
+    return Derived(_whole(size), " + ".join(parts))
+
+
 def parameters(config: Configuration) -> Parameters | None:
     """How many numbers the matrices have; None where that does not follow from what is known."""
     try:

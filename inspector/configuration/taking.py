@@ -13,6 +13,7 @@ _WHOLE, _NUMBER = re.compile(r"[0-9]{1,15}"), re.compile(r"[0-9]{0,15}\.?[0-9]{1
 _FLAGS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 # Words for "whatever fits": nothing is known by them.
 _OPEN = ("auto", "none", "null", "")
+_MOST_BITS = 200
 
 
 def at(tree: object, path: str) -> object:
@@ -42,6 +43,15 @@ def parsed(name: str, text: str) -> Value | str:
     return text
 
 
+def _said(value: object) -> str:
+    """A value that cannot be, short. A number in YAML may be longer than Python writes, and a list there endless."""
+    if isinstance(value, str):
+        return printable(repr(value[:60]))
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > _MOST_BITS:
+        return "a number of very many digits"
+    return repr(value) if isinstance(value, bool | int | float) else f"a {type(value).__name__}"
+
+
 class Taking:
     """Takes settings out of one file. `prefix` stands before the paths, where the tree is a part of the file."""
 
@@ -66,8 +76,7 @@ class Taking:
         fits = fitting(BY_NAME[name], parsed(name, value) if isinstance(value, str) else value)
         key = printable(f"{self.prefix}{key}")
         if fits is None:
-            shape = type(value).__name__ if isinstance(value, Mapping | list) else printable(repr(value)[:60])
-            self._notes.append(f"{key} in {self.file} is {shape}, which cannot be: it stays unknown")
+            self._notes.append(f"{key} in {self.file} is {_said(value)}, which cannot be: it stays unknown")
             return
         self._found[name] = Setting(name, fits, self.file, key)
 

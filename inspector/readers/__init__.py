@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
+from inspector.configuration.folder import is_configuration, of_paths
+from inspector.configuration.settings import Configuration
 from inspector.errors import Unreadable, Usage
 from inspector.readers.reader import HEAD_BYTES, Reader, Report, silent
 from inspector.trace.merge import merge
@@ -43,8 +45,7 @@ def reader_of(path: Path) -> Reader:
         raise Unreadable(f"cannot read {path}", error.strerror or str(error), "check the path") from error
     if not head and not path.is_dir():
         raise Unreadable(f"{path} is empty", "", "record or export the trace again")
-    found = [(reader.sniff(head, path), reader) for reader in readers()]
-    certainty, best = max(found, key=lambda pair: pair[0])
+    certainty, best = _surest(head, path)
     if certainty <= 0:
         raise Unreadable(
             f"{path} is no trace that this program knows",
@@ -55,13 +56,52 @@ def reader_of(path: Path) -> Reader:
 
 
 def open_trace(*paths: str | os.PathLike[str], report: Report = silent) -> Trace:
-    """Read `paths` as one trace: several files are the ranks of one job.
+    """Read `paths` as one trace: several files are the ranks of one job; files of configuration join it.
 
     Raises Unreadable, Missing, Cancelled, Usage.
     """
     if not paths:
         raise Usage("no trace given", "", "name at least one file")
-    return merge([_open_one(Path(path), report) for path in paths])
+    traces, joined = apart(*paths)
+    if not traces:
+        raise only_configuration(paths)
+    return merge([_open_one(path, report) for path in traces]).configured(joined)
+
+
+def apart(*paths: str | os.PathLike[str]) -> tuple[list[Path], Configuration]:
+    """The traces among `paths`, and what the files and folders of configuration among them say.
+
+    What a reader knows is a trace; what nobody knows counts as one too, so that its reading says why it is none.
+    Raises Unreadable, Missing.
+    """
+    found = [Path(path) for path in paths]
+    others = [path for path in found if _is_other(path)]
+    return [path for path in found if path not in others], of_paths(others)
+
+
+def only_configuration(paths: Sequence[str | os.PathLike[str]]) -> Usage:
+    """What is to be said where no trace is among them."""
+    names = ", ".join(Path(path).name for path in paths)
+    why = "it says how a model or a server is set, and holds no records"
+    return Usage(f"{names} is no trace", why, "open it together with a trace")
+
+
+def _is_other(path: Path) -> bool:
+    try:
+        # Readers look into what they sniff at, and a pipe would make them wait.
+        if not (path.is_dir() or path.is_file()) or not is_configuration(path):
+            return False
+        head = b""
+        if path.is_file():
+            with path.open("rb") as file:
+                head = file.read(HEAD_BYTES)
+        return _surest(head, path)[0] <= 0
+    except (OSError, Unreadable):
+        return False
+
+
+def _surest(head: bytes, path: Path) -> tuple[float, Reader]:
+    return max(((reader.sniff(head, path), reader) for reader in readers()), key=lambda pair: pair[0])
 
 
 def _open_one(path: Path, report: Report) -> Trace:

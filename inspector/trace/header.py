@@ -98,6 +98,13 @@ def write(folder: Path, header: Header) -> None:
         raise
 
 
+def configure(folder: Path, configuration: list[Setting]) -> None:
+    """Put those settings in place of the ones in a recording folder. Raises Unreadable, OSError."""
+    head = read(folder)
+    if head.configuration != configuration:
+        write(folder, msgspec.structs.replace(head, configuration=configuration))
+
+
 def decode(data: bytes, where: str) -> Header:
     """The header; raises Unreadable that names `where`."""
     try:

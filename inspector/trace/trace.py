@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
-from inspector.configuration.settings import Configuration
+from inspector.configuration.settings import BY_NAME, Configuration, merged, shown
 from inspector.trace.layers import EngineLayers
 from inspector.trace.names import Names
 from inspector.trace.quality import Quality
@@ -128,6 +129,32 @@ class Trace:
         self._tables = {name: tables.get(name) or Table(name) for name in SCHEMAS}
         self._indexes: dict[type, object] = {}
         self._building: dict[type, threading.RLock] = {}
+
+    def configured(self, more: Configuration) -> Trace:
+        """The same trace with what `more` says as well; what it says itself holds, and where they differ a note tells.
+
+        Rows and indexes are shared: no index depends on the configuration.
+        """
+        if not len(more) and not more.notes:
+            return self
+        quality = Quality(list(self.quality.notes))
+        files = ", ".join(dict.fromkeys(each.file for each in more))
+        quality.add("assumed", f"the configuration is that of this run, which nothing says: {files}")
+        for note in more.notes:
+            quality.add("absent", note)
+        for each in more:
+            own = self.info.configuration.settings.get(each.name)
+            if own is not None and own.value != each.value:
+                title = f"{BY_NAME[each.name].group}, {BY_NAME[each.name].title}"
+                quality.add(
+                    "assumed", f"{title} is {shown(own)}, as the trace says, and not {shown(each)} ({each.origin})"
+                )
+        found = copy.copy(self)
+        found.info = replace(self.info, configuration=merged([self.info.configuration, more]))
+        found.quality = quality
+        found._indexes = dict(self._indexes)
+        found._building = {}
+        return found
 
     def __getitem__(self, table: str) -> Table:
         return self._tables[table]

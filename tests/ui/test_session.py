@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
 from inspector import units
+from inspector.configuration.settings import Configuration
 from inspector.readers import reader
 from inspector.trace.selection import NOTHING, Selection, Window
 from inspector.trace.table import Table
@@ -22,6 +23,7 @@ from ui import session as module
 from ui.history import History
 from ui.kept import Mark
 from ui.questions import Asker
+from ui.reading import Found
 from ui.session import SHORTEST_NS, Session
 from ui.settings import SettingsFile
 from ui.views.facts import Fact, facts
@@ -190,13 +192,13 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> dict[str, threading.Event]:
     """Files whose reading ends when the test says so."""
     gates: dict[str, threading.Event] = {}
 
-    def read(*paths: str, report: reader.Report) -> Trace:
+    def read(*paths: str, report: reader.Report) -> Found:
         gate = gates[Path(paths[0]).name]
         while not gate.wait(0.001):
             report(reader.Progress("rows", 1, 2, 3))
-        return trace()
+        return Found(trace(), Configuration())
 
-    monkeypatch.setattr(module, "_read", read)
+    monkeypatch.setattr(module.reading, "read", read)
     return gates
 
 

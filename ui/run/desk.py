@@ -19,6 +19,7 @@ from ui.run.dialogs import AttachDialog, LaunchDialog
 from ui.run.launch import SUFFIX, Launch
 
 if TYPE_CHECKING:
+    from inspector.configuration.settings import Configuration
     from inspector.trace.trace import Trace
     from ui.window import MainWindow
 
@@ -220,7 +221,10 @@ class Desk(QObject):
         return run.folder if run is not None and run.folder.is_dir() else None
 
     def _copy(self, source: Path, path: Path) -> None:
-        self._ask_question(Question(_copy, (source, path), ("save", path)), path)
+        trace = self._session.trace
+        is_it = trace is not None and trace.info.paths == (str(source),)
+        config = trace.info.configuration if trace is not None and is_it else None
+        self._ask_question(Question(_copy, (source, path, config), ("save", path)), path)
 
     def _ask_question(self, question: Question, path: Path) -> None:
         self._say(f"Saving {path.name}…")
@@ -246,9 +250,14 @@ class Desk(QObject):
         self._session.opening_changed.emit()
 
 
-def _copy(source: Path, path: Path) -> None:
+def _copy(source: Path, path: Path, config: Configuration | None) -> None:
+    """The folder as it is, with what was put beside it (`config`) in its header."""
+    from inspector.trace import header
+
     try:
         shutil.copytree(source, path)
+        if config is not None:
+            header.configure(path, list(config))
     except FileExistsError:
         raise Unreadable(f"{path} is there already", "", "choose another name") from None
     except (OSError, shutil.Error) as error:

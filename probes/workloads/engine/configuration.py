@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -48,8 +49,9 @@ def configuration(arguments: Sequence[str]) -> Configuration:
     except Usage:
         return Configuration()
     settings = [_setting(chosen, name, option) for name, option in _NAMES.items()]
-    settings.append(Setting("model", f"built-in, {chosen.model}", _COMMAND, options.flag("model")))
-    settings.append(Setting("backend", f"built-in, {chosen.device}", _COMMAND, options.flag("device")))
+    for name, option in (("model", "model"), ("backend", "device")):
+        found = _setting(chosen, name, option)
+        settings.append(replace(found, value=f"built-in, {found.value}"))
     settings.append(Setting("chunked_context", True, "built-in engine", ""))
     return merged([of(settings), folder.of_folder(_WEIGHTS)])
 
