@@ -49,7 +49,7 @@ class Desk(QObject):
 
     def attach(self) -> None:
         """Ask for a server or a process and record what it tells."""
-        history = [target for kind, target, _ in self._remembered() if kind == "attach"]
+        history = [(target, authority) for kind, target, authority in self._remembered() if kind == "attach"]
         self._ask(AttachDialog(self._window.theme, history, self._window), "attach")
 
     def demo(self) -> None:
@@ -235,9 +235,9 @@ class Desk(QObject):
     def _remembered(self) -> list[tuple[str, str, str]]:
         return [(each[0], each[1], each[2]) for each in self._window.host.settings.values.launched if len(each) == 3]
 
-    def _remember(self, kind: str, text: str, folder: str) -> None:
+    def _remember(self, kind: str, text: str, path: str) -> None:
         settings = self._window.host.settings
-        entry = [kind, text, folder]
+        entry = [kind, text, path]
         others = [each for each in settings.values.launched if each[:2] != entry[:2]]
         settings.values.launched = [entry, *others][:_MOST_REMEMBERED]
         settings.save()
