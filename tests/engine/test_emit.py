@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from inspector.trace.ring import Ring
 from inspector.trace.schema import NEVER, PHASES, TOKEN_KINDS
 from probes.inprocess.producer import Producer
+from probes.workloads.engine import emit
 from probes.workloads.engine.blocks import ALLOCATED, FREED, OFFLOADED, RESTORED, REUSED
 from probes.workloads.engine.emit import TEXTS_OF_ONE_IN, Emitter, token_rows
 from probes.workloads.engine.engine import Engine, Request, Settings
@@ -250,6 +252,52 @@ def test_what_others_refer_to_comes_first(told: Told) -> None:
     first = {row["request"]: number for number, row in reversed(list(enumerate(told.rows["requests"])))}
     assert set(first) >= {row["request"] for row in told.rows["steps"]}
     assert {row["iteration"] for row in told.rows["steps"]} <= {row["iteration"] for row in told.rows["iterations"]}
+
+
+@pytest.mark.parametrize("rest", ["nothing to do", "paused", "closed"])
+def test_what_waits_for_more_is_told_when_no_more_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rest: str
+) -> None:
+    monkeypatch.setattr(emit, "HELD_NS", 10**15)
+    producer = Producer(str(tmp_path), "engine", 1 << 20)
+    ring = Ring(next(tmp_path.glob("*.ring")))
+    engine = tiny.engine(SETTINGS, Emitter(producer, Tokenizer(())))
+    for request in tiny.requests(3):
+        engine.add(request)
+    done = [engine.step() for _ in range(2)]
+    assert engine.requests
+    assert set(ring.take().tables) <= {"threads", "pools", "requests"}, "it waits"
+    if rest == "nothing to do":
+        done += tiny.run(engine)
+    elif rest == "paused":
+        engine.pause(time.monotonic_ns())
+    else:
+        engine.close()
+    tables = ring.take().tables
+    ring.close()
+    assert tables["iterations"]["iteration"].tolist() == [iteration.number for iteration in done if iteration]
+    assert len(tables["steps"]) == sum(len(iteration.steps) for iteration in done if iteration)
+
+
+def test_iterations_wait_no_longer_than_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = Producer(str(tmp_path), "engine", 1 << 20)
+    ring = Ring(next(tmp_path.glob("*.ring")))
+    now = 10**12
+    monkeypatch.setattr(emit, "monotonic_ns", lambda: now)
+    emitter = Emitter(producer, Tokenizer(()))
+    (iteration,) = tiny.run(_one_token(tiny.engine(SETTINGS)))
+    told = []
+    for number in range(40):
+        now += 7_000_000
+        emitter.iteration(replace(iteration, number=number, end=now))
+        told.append(len(ring.take().tables.get("iterations", ())))
+    ring.close()
+    assert told == [(number + 1) // 8 * 8 for number in range(40)], "7 of 7 ms are not yet 50 ms, 8 are more"
+
+
+def _one_token(engine: Engine) -> Engine:
+    engine.add(Request((1, 2), 1, end=None))
+    return engine
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,7 @@ class Engine:
             self._waits.append(Span(self._empty_since, now, "wait_for_requests"))
             self._empty_since = None
         self._paused_since = now
+        self._tell_rest()
 
     def resume(self, now: int) -> None:
         """Steps are made again."""
@@ -178,6 +179,7 @@ class Engine:
 
     def close(self) -> None:
         """Give back what the runners hold."""
+        self._tell_rest()
         for runner in self._runners():
             runner.close()
 
@@ -354,6 +356,8 @@ class Engine:
         self.counters.count(iteration, pool)
         for observer in self._observers:
             observer.iteration(iteration)
+        if self._empty_since is not None:
+            self._tell_rest()
         return iteration
 
     @contextmanager
@@ -369,6 +373,10 @@ class Engine:
     def _tell_request(self, request: Request) -> None:
         for observer in self._observers:
             observer.request(request)
+
+    def _tell_rest(self) -> None:
+        for observer in self._observers:
+            observer.rest()
 
     def _tell_pool(self) -> None:
         settings = self.settings

@@ -107,3 +107,6 @@ class Observer(Protocol):
 
     def iteration(self, iteration: Iteration) -> None:
         """An iteration ended."""
+
+    def rest(self) -> None:
+        """No iteration follows for now: there is nothing to do, the user has paused, or it is over."""
