@@ -121,6 +121,8 @@ class MainWindow(QMainWindow):
                 self.menus.menus["View"].addAction(self.docks.add(view).toggleViewAction())
             if view.ID == "run":
                 self.desk.listen_to(view)
+            if view.ID == "results":
+                view.asked_place.connect(self.middle.show_place)  # type: ignore[attr-defined, union-attr]
             if self.session.trace is not None:
                 view.begin()
             yield view

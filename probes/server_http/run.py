@@ -9,6 +9,7 @@ import time
 import msgspec
 
 from inspector.errors import InspectorError, Missing, Unreadable
+from inspector.report.text import plain
 from inspector.trace.header import Header
 from probes.compaction import compact
 from probes.recording import Recording
@@ -205,7 +206,7 @@ class Run:
         text = "{:,} iterations, {:,} requests, {:,} page events, {:,} lost".format(*counts, self.lost)
         if self._exposed.records:
             text = f"{self._exposed.records:,} samples of counters, {text}"
-        sys.stdout.write("; ".join([text, *troubles]) + "\n")
+        sys.stdout.write(plain("; ".join([text, *troubles])) + "\n")
         sys.stdout.flush()
 
     def _note_missing(self, missing: dict[str, str]) -> None:

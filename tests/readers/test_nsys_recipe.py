@@ -309,3 +309,19 @@ def test_results_of_several_folders_open_together(tmp_path: Path) -> None:
         write_results(tmp_path / "gaps", "gpu_gaps"), write_results(tmp_path / "map", "gpu_metric_util_map")
     )
     assert [results.recipe for results in trace.results] == ["gpu_gaps", "gpu_metric_util_map"]
+
+
+def test_rows_keep_their_place_beside_other_files(tmp_path: Path, sample_traces: Path) -> None:
+    gaps = write_results(tmp_path / "gpu_gaps-1", "gpu_gaps")
+    metrics = write_results(tmp_path / "gpu_metric_util_map-1", "gpu_metric_util_map")
+    alone = inspector.open(gaps)
+    together = inspector.open(sample_traces / "decode_server.sqlite", metrics, gaps)
+    (spans,) = [table.spans for table in alone.results[0].tables if table.spans is not None]
+    assert (spans.start + alone.info.origin_ns).tolist() == [1_000_000_000, 3_000_000_000] * 2
+    assert (spans.end - spans.start).tolist() == [700_000_000, 600_000_000] * 2
+    of_metrics, of_gaps = (next(t.spans for t in each.tables if t.spans is not None) for each in together.results)
+    assert of_gaps.start.tolist() == spans.start.tolist()
+    names = [together.names[int(together["threads"]["name"][thread])] for thread in of_gaps.thread]
+    assert names == ["GPU 0: long idle", "GPU 1: long idle"] * 2
+    owners = {together.device_name(int(device)) for device in of_metrics.device}
+    assert not owners & {inspector.open(sample_traces / "decode_server.sqlite").device_name(0)}
