@@ -17,6 +17,7 @@ from inspector.trace.selection import Selection, Window
 from tests.readers.test_follow import BOOT, MS, Clock, Folder, start
 from tests.ui.user import User
 from ui.live import SPAN_NS
+from ui.run.launch import Launch
 from ui.timeline.canvas import Canvas
 from ui.views.timeline import Timeline
 from ui.views.view import State, View
@@ -277,6 +278,21 @@ def test_before_the_first_records_it_says_that_they_are_waited_for(user: User, r
     folder.end()
     watch(lambda: user.session.live.state == "recovered")
     assert pages.message.text.startswith("No KV pages to show")
+
+
+def test_space_holds_the_picture_of_a_run_that_was_just_started(user: User, run: Folder, watch: Watch) -> None:
+    desk = user.window.desk
+    desk.child.launch, desk._fresh = Launch(("inflight", "demo"), run.path), True
+    user.window.load_views()
+    user.window.show_view("run")
+    kernels(run, 0, 3)
+    user.session.follow(run.path)
+    watch(lambda: user.session.live.state == "live" and user.session.trace is not None)
+    assert user.window.views["run"].isVisible()
+    user.press("Space")
+    assert user.session.live.state == "held"
+    user.press("Space")
+    assert user.session.live.state == "live"
 
 
 def test_what_will_not_come_is_not_waited_for(user: User, run: Folder, watch: Watch) -> None:
