@@ -1,6 +1,6 @@
 """Tables that another program worked out and that this one shows as they are: results, not records.
 
-They stand beside the tables of a trace, enter none of its sums, and are never saved with it.
+They stand beside the tables of a trace and enter none of its sums.
 """
 
 from __future__ import annotations

@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 
 import inspector
 from inspector.cli import main
-from inspector.errors import InspectorError, Unreadable, Usage
+from inspector.errors import InspectorError, Unreadable
 from inspector.readers import nsys_recipe, reader_of
 from inspector.readers.nsys_recipe import tables
 from inspector.readers.nsys_recipe.place import Place
 from inspector.trace.results import ResultTable
-from inspector.trace.save import save
 from inspector.trace.trace import Trace
 from tests.readers.recipe_results import GAPS, LATER, PROJECTED, frames_of, write_results, zipped
 
@@ -291,17 +290,6 @@ def test_summary_names_the_tables(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["summary", str(folder), "--format", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["results"]
     assert {table["name"] for table in found["tables"]} == {"all_stats", "rank_stats", "files"}
-
-
-def test_what_is_saved_says_that_the_tables_are_not_in_it(tmp_path: Path) -> None:
-    with pytest.raises(Usage, match="no records"):
-        save(inspector.open(write_results(tmp_path / "sums", "cuda_gpu_kern_sum")), tmp_path / "a.inflight")
-    assert not (tmp_path / "a.inflight").exists()
-    gaps = inspector.open(write_results(tmp_path / "gaps", "gpu_gaps"))
-    save(gaps, tmp_path / "b.inflight")
-    kept = inspector.open(tmp_path / "b.inflight")
-    assert kept.quality.count("ignored") == 1
-    assert len(kept["ranges"]) == len(gaps["ranges"])
 
 
 def test_results_of_several_folders_open_together(tmp_path: Path) -> None:
