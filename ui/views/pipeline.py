@@ -88,6 +88,8 @@ class PipelineView(View):
         self.canvas.show_picture(picture)
         self.legend.set_entries(legend(picture))
         self._pages.setCurrentIndex(0 if picture.num_stages > 1 else 1)
+        if picture.num_stages < 2:
+            self.nothing.say(*no_pipeline(picture))
         what = "Bubbles" if picture.source == "stage records" else "Idle"
         self.bubble.setText(f"{what} {100 * figures.bubble:.1f} %" if figures.active_ns else "Nothing in view")
         trace = self.session.trace
@@ -162,7 +164,6 @@ class PipelineView(View):
         layout.addWidget(self.legend)
         layout.addWidget(self.canvas, 1)
         layout.addWidget(self.notes)
-        self.nothing.say("No pipeline to show: there is one device, and no stages were recorded.", _NO_STAGES)
         self._pages.addWidget(page)
         self._pages.addWidget(self.nothing)
         whole = QVBoxLayout(self.content)
@@ -234,6 +235,17 @@ def against(figures: PipelineFigures, basis: str) -> tuple[str, ...]:
         f"{basis}. Equal stages would have {equal}, as unequal as these {unequal}",
         f"equal stages {equal}, these {unequal}",
     )
+
+
+def no_pipeline(picture: PipelinePicture) -> tuple[str, str]:
+    """Why there is none to show, and what to do about it."""
+    if not picture.num_stages:
+        return "No pipeline to show: there is one device, and no stages were recorded.", _NO_STAGES
+    contention = picture.figures.contention
+    if not math.isfinite(contention):
+        return "No pipeline to show: there is one stage.", _NO_STAGES
+    waited = f"In {100 * contention:.1f} % of the time of its passes in view its thread had no processor."
+    return "No pipeline to show: there is one stage.", f"{waited} {_NO_STAGES}"
 
 
 def legend(picture: PipelinePicture) -> list[Entry]:
