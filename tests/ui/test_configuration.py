@@ -11,17 +11,25 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from inspector import units
 from inspector.analysis.configured import Line
+from inspector.configuration.settings import Setting, of
 from inspector.trace import header
 from inspector.trace.save import save
 from inspector.trace.selection import Window
+from inspector.trace.table import Table
+from inspector.trace.trace import Trace
 from tests.configuration.shapes import LLAMA_3_8B
+from tests.drawn import draw
 from tests.engine_traces import Setup, engine_trace
 from tests.ui.user import User
 from ui.run import launch
 from ui.run.options import decode
 from ui.run.settings_sheet import Group, split
+from ui.views.pages import KvPages
+from ui.views.pipeline import PipelineView
 from ui.views.run import Run
+from ui.views.schedule import Schedule
 
 _WAIT_MS = 60_000
 
@@ -181,3 +189,68 @@ def test_groups_fill_columns_in_their_order() -> None:
     assert [[name for name, _ in column] for column in split(groups, 2)] == [["a"], ["b", "c", "d"]]
     assert [[name for name, _ in column] for column in split(groups, 9)] == [["a"], ["b", "c", "d"]]
     assert split([], 3) == [[]]
+
+
+def configured(trace: Trace, **values: int | str | bool) -> Trace:
+    return trace.configured(of(Setting(name, value, "/x/o.yaml", name) for name, value in values.items()))
+
+
+def without_limits() -> Trace:
+    trace = engine_trace(Setup())
+    columns = {name: values for name, values in trace["iterations"].columns.items() if not name.startswith("max_")}
+    tables = {**trace.tables, "iterations": Table("iterations", columns)}
+    return Trace(trace.info, tables, trace.names, trace.quality)
+
+
+def test_limits_of_the_schedule_come_from_the_configuration(user: User) -> None:
+    bare = without_limits()
+    user.session.set_trace(bare)
+    view = user.view(Schedule)
+    assert user.sees("max_batch_size is not in this trace")
+    assert "max_batch_size unknown" in view.measures.text()
+    user.session.set_trace(configured(bare, max_batch_size=7, max_num_tokens=99))
+    assert user.sees("max_batch_size 7 was not recorded: it is max_batch_size in /x/o.yaml")
+    assert not user.sees("max_batch_size is not in this trace")
+    assert "of 7, as set" in view.measures.text()
+    assert "of 99, as set" in view.measures.text()
+    assert view.answer is not None
+    assert view.answer.strips is not None
+    assert set(view.answer.strips.room.tolist()) <= {7, -1}
+    user.session.set_trace(configured(engine_trace(Setup()), max_batch_size=7))
+    assert not user.sees("was not recorded")
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({}, "With tensor parallelism all devices"),
+        ({"tensor_parallel": 2, "pipeline_parallel": 1}, "pipeline parallel 1 (pipeline_parallel in o.yaml), all dev"),
+        ({"tensor_parallel": 1, "pipeline_parallel": 2}, "each device is a stage"),
+        ({"tensor_parallel": 2}, "tensor parallel 2 (tensor_parallel in o.yaml). Where tensor parallelism splits"),
+    ],
+)
+def test_the_pipeline_says_what_is_set_where_the_trace_does_not(user: User, values: dict[str, int], says: str) -> None:
+    trace = draw(
+        """
+      gpu 0 stream 7  ...AA.BB
+      gpu 1 stream 7  ..CCC..D
+    """,
+        unlinked="ABCD",
+    ).trace
+    user.session.set_trace(configured(trace, **values))
+    user.view(PipelineView)
+    assert user.sees(says)
+
+
+def test_a_page_as_recorded_and_as_the_model_makes_it(user: User) -> None:
+    trace = engine_trace(Setup())
+    recorded = int(trace["pools"]["block_bytes"][0])
+    model: dict[str, int | str] = {"layers": 1, "kv_heads": 1, "dtype": "fp8", "tokens_per_block": 8}
+    user.session.set_trace(trace)
+    view = user.view(KvPages, tall=500)
+    assert not user.sees("modelled")
+    user.session.set_trace(configured(trace, **model, head_dim=recorded // 16))
+    assert user.sees("modelled the same")
+    user.session.set_trace(configured(trace, **model, head_dim=recorded // 8))
+    assert user.sees(f"modelled {units.size(2 * recorded)}")
+    assert view.isVisible()

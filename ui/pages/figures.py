@@ -8,8 +8,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFormLayout, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from inspector import units
+from inspector.analysis.configured import page_words
 from inspector.analysis.page_replay import Replay
 from inspector.analysis.pages import told_in_use
+from inspector.configuration.sizes import page_bytes
 from ui.pages.moment import Moment, page_tokens
 from ui.theme import Theme
 from ui.widgets.elided import Elided
@@ -93,7 +95,7 @@ def figure_lines(shown: Moment) -> list[tuple[str, str, str, str]]:
     share = units.share
     size = page_tokens(shown.trace, shown.time)
     row = shown.trace.index(Replay).pools.row(shown.time)
-    page_bytes = int(shown.trace.index(Replay).pools.block_bytes[row])
+    recorded = int(shown.trace.index(Replay).pools.block_bytes[row])
     lines = [
         ("in use", f"{counts.used:,} of {counts.blocks:,} · {share(counts.used, counts.blocks)}", "", ""),
         ("can be had", f"{counts.available:,} · {counts.free:,} free, {counts.kept:,} cached", "", ""),
@@ -106,9 +108,10 @@ def figure_lines(shown: Moment) -> list[tuple[str, str, str, str]]:
             ("in use", f"{used:,} of {used + free:,} · {share(used, used + free)}", why, ""),
             ("can be had", f"{free:,} · {counts.kept:,} told to be cached", why, ""),
         ]
-    elif page_bytes > 0:
-        text = f"{units.size(counts.used * page_bytes)} of {units.size(counts.blocks * page_bytes)}"
-        lines.append(("bytes in use", text, f"a page is {page_bytes:,} bytes and {size} tokens", ""))
+    elif recorded > 0:
+        text = f"{units.size(counts.used * recorded)} of {units.size(counts.blocks * recorded)}"
+        lines.append(("bytes in use", text, f"a page is {recorded:,} bytes and {size} tokens", ""))
+    lines += _page_lines(shown, recorded)
     if counts.unknown or counts.host_unknown:
         lines.append(("unknown", f"{counts.unknown + counts.host_unknown:,}", "since page events are missing", "doubt"))
     if counts.host_blocks:
@@ -153,3 +156,19 @@ def figure_lines(shown: Moment) -> list[tuple[str, str, str, str]]:
     why = "pages are counted; contiguous memory and the time that is left are worked out from them"
     lines.append(("basis", shown.trace.info.basis, why, ""))
     return lines
+
+
+def _page_lines(shown: Moment, recorded: int) -> list[tuple[str, str, str, str]]:
+    """The size of a page: as recorded, and as it follows from the model; where both differ, that is said."""
+    config = shown.trace.info.configuration
+    made = page_bytes(config)
+    if made.value is None:
+        return []
+    why = f"modelled, all ranks together: {made.formula}"
+    if recorded <= 0:
+        return [("a page", f"{units.size(made.value)} modelled", f"{made.value:,} bytes; {why}", "")]
+    said = page_words(config, [recorded])
+    if not said:
+        return [("a page", f"{units.size(recorded)} · modelled the same", f"{recorded:,} bytes; {why}", "")]
+    text = f"{units.size(recorded)} · modelled {units.size(made.value)}"
+    return [("a page", text, f"{said}; {made.value:,} bytes {why}", "doubt")]

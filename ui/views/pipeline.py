@@ -11,7 +11,9 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QSt
 
 from inspector import units
 from inspector.analysis.alignment import Alignment
+from inspector.analysis.configured import where
 from inspector.analysis.pipeline import IDLE, Pipeline, PipelineFigures
+from inspector.configuration.settings import BY_NAME
 from inspector.picture.palette import HUES, INKS, ink
 from inspector.picture.pipeline import IDLE_INKS, PipelinePicture, pipeline_picture
 from inspector.trace.schema import WORK_TABLES
@@ -274,9 +276,8 @@ def notes(answer: Answer, trace: Trace | None) -> list[str]:
     figures = picture.figures
     if picture.source == "devices" and picture.num_stages:
         said.append(
-            "Devices stand for stages: this trace does not say which layers a device holds. With tensor parallelism "
-            "all devices work on the same layers, and this is idle time, no pipeline bubble. Collectives alone "
-            "count as waiting."
+            "Devices stand for stages: this trace does not say which layers a device holds. "
+            f"{ranks_words(trace)} Collectives alone count as waiting."
         )
     if math.isfinite(figures.contention):
         cores = _cores(trace)
@@ -302,6 +303,22 @@ def notes(answer: Answer, trace: Trace | None) -> list[str]:
     elif clocks.files > 1:
         said.append("Alignment: by wall clock; no collectives to check it by, so its error is not known.")
     return said
+
+
+def ranks_words(trace: Trace | None) -> str:
+    """Whether devices can be stages, by what the configuration says of tensor and pipeline parallelism."""
+    same = "all devices work on the same layers, and this is idle time, no pipeline bubble."
+    config = trace.info.configuration.settings if trace is not None else {}
+    sizes = [config[name] for name in ("tensor_parallel", "pipeline_parallel") if name in config]
+    if not sizes:
+        return f"With tensor parallelism {same}"
+    told = ", ".join(f"{BY_NAME[each.name].title.lower()} {each.value} ({where(each)})" for each in sizes)
+    known = {each.name: each.value for each in sizes}
+    if known.get("pipeline_parallel") == 1:
+        return f"By the configuration, {told}, {same}"
+    if known.get("tensor_parallel") == 1:
+        return f"By the configuration, {told}, each device is a stage."
+    return f"By the configuration, {told}. Where tensor parallelism splits a layer, {same}"
 
 
 def _cores(trace: Trace | None) -> int | None:
