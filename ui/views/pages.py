@@ -42,7 +42,10 @@ class KvPages(View):
     ID: ClassVar[str] = "pages"
     TITLE: ClassVar[str] = "KV pages"
     NEEDS: ClassVar[tuple[Need, ...]] = (
-        Need(("page_events",), "No KV pages to show: this trace has no record of which page went where."),
+        Need(
+            ("page_events", "pools"),
+            "No KV pages to show: this trace has no record of which page went where, nor of how many there are.",
+        ),
     )
 
     def __init__(self, host: Host) -> None:
