@@ -170,6 +170,7 @@ class _Run:
         self._hears = plan.control
         self._sampling = Sampling(recording, plan.probes, os.environ, plan.gpus)
         self._unmade: dict[str, str] = {}
+        self._off: set[str] = set()
 
     def until_end(self) -> Outcome:
         deadline = None if self._plan.seconds is None else time.monotonic() + self._plan.seconds
@@ -267,6 +268,12 @@ class _Run:
             self._unmade[producer] = why
             text = f"processes of which nothing is recorded: their rings could not be made: {why}"
             self._recording.quality.add("probe", text, first=producer)
+        for probe, why in self._recording.off_probes().items():
+            if probe not in self._off:
+                if not self._off:
+                    say(f"{probe} is off: {why}")
+                self._off.add(probe)
+                self._recording.quality.add("probe", f"probes that are off in processes of the workload: {why}")
         now = time.monotonic_ns()
         self._asking.saw_busy(self._sampling.look(now, self._workload.pid))
         self._asking.tick(now)
