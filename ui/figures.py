@@ -9,11 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.analysis.busy import Busy, busy
-from inspector.analysis.causes import CAUSES, LAUNCH_OVERHEAD, DeviceSlices
+from inspector.analysis.calls import PAUSED
+from inspector.analysis.causes import CAUSES, UNCHANGED, DeviceSlices
 from inspector.analysis.completeness import Verdict, verdict
+from inspector.analysis.contention import Contention, contention
+from inspector.analysis.edges import Edges, edges
 from inspector.analysis.gaps import Gaps
 from inspector.analysis.hosts import HostGroups, is_host
-from inspector.analysis.pipeline import contention_of
+from inspector.analysis.origins import at_work_meanwhile, by_pause, by_probe
 from inspector.analysis.rollup import clipped, next_names
 from inspector.analysis.sums import sum_by
 from inspector.trace.selection import Window
@@ -23,25 +26,37 @@ if TYPE_CHECKING:
 
 Int = npt.NDArray[np.int64]
 NO_REQUESTS = CAUSES.index("no requests")
+_PEER = CAUSES.index("waiting for a peer")
+_FIXED = np.array([cause in UNCHANGED for cause in CAUSES])
 
 
 @dataclass(frozen=True)
 class Cause:
     """The cause with most idle time: its index, ns, and what the host was in for most of that (with its ns).
 
-    `host` is '' where it was not the host's doing.
+    `host` is '' where it was not the host's doing. With `is_pause` it is the part of `no requests` in which the user
+    had paused the engine. `meanwhile`: for a wait for a peer what was at work, (row of devices or -1 for none, ns).
     """
 
     cause: int
     total_ns: int
     host: str
     host_ns: int
+    is_pause: bool = False
+    meanwhile: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """As it is to be called."""
+        return PAUSED if self.is_pause else CAUSES[self.cause]
 
 
 @dataclass(frozen=True)
 class Next:
-    """The costliest gap: its whole span, the cause with most time in it, that time in ns (inside the range), the thread
-    that was late (a row, -1 unknown) and the work that ended it.
+    """The gap with most time of one cause that can be changed (`can_change`; without any, of any cause).
+
+    Its whole span, that cause, that time in ns (inside the range), the thread that was late (a row, -1 unknown) and the
+    work that ended it. Time of this program's own probe is left out.
     """
 
     span: Window
@@ -49,13 +64,15 @@ class Next:
     cause_ns: int
     thread: int
     before: str
+    can_change: bool
 
 
 @dataclass(frozen=True)
 class Figures:
     """The three figures of a device over a range; no cause and no next where there is no idle time.
 
-    `whole_graphs`: kernels inside graphs are not in the file.
+    `whole_graphs`: kernels inside graphs are not in the file. `probe_ns` of the idle time are of this program's own
+    probe.
     """
 
     device: int
@@ -64,47 +81,57 @@ class Figures:
     next: Next | None
     verdict: Verdict
     whole_graphs: bool
-    worked_ns: int
-    """Of the work of a processor, wall time of which it is known how much of it the thread had that processor; and
-    `waited_ns`, how much of it it had not."""
-    waited_ns: int
+    probe_ns: int
+    edges: Edges
+    contention: Contention
 
 
 def figures(trace: Trace, device: int, window: Window | None) -> Figures:
     """For a row of devices; `window` None is the whole trace."""
     slices, start, end = clipped(trace, device, window)
     length = end - start
-    sums = sum_by(slices.cause, length, len(CAUSES))
-    found = bool(sums.any())
-    used = busy(trace, device, window)
+    found = bool(length.any())
+    own = by_probe(trace, slices)
+    cause = _largest(trace, slices, start, end) if found else None
     return Figures(
         device,
-        used,
-        _largest(trace, slices, length, sums) if found else None,
-        _costliest(trace, slices, length) if found else None,
+        busy(trace, device, window),
+        cause,
+        _costliest(trace, slices, length, own) if found else None,
         verdict(trace, device),
         trace.quality.count("graph-level") > 0,
-        *contention_of(trace, device, used.span),
+        int(length[own].sum()),
+        edges(trace, device),
+        contention(trace, device, window),
     )
 
 
-def _largest(trace: Trace, slices: DeviceSlices, length: Int, sums: Int) -> Cause:
+def _largest(trace: Trace, slices: DeviceSlices, start: Int, end: Int) -> Cause:
+    length = end - start
+    # A pause is a cause of its own here: that no request came says something else.
+    paused = by_pause(trace, slices)
+    headings = np.where(paused, len(CAUSES), slices.cause)
+    sums = sum_by(headings, length, len(CAUSES) + 1)
     top = int(np.argmax(sums))
-    mine = np.flatnonzero((slices.cause == top) & (length > 0))
+    total = int(sums[top])
+    if top == len(CAUSES):
+        return Cause(NO_REQUESTS, total, PAUSED, total, is_pause=True)
+    mine = np.flatnonzero((headings == top) & (length > 0))
     groups = trace.index(HostGroups)
     keys, inverse = np.unique(groups.keys(slices)[mine], return_inverse=True)
     totals = sum_by(inverse, length[mine], len(keys))
     host = int(np.argmax(totals))
+    meanwhile = tuple(at_work_meanwhile(trace, slices, start, end)) if top == _PEER else ()
     if not is_host(int(keys[host])):
-        return Cause(top, int(sums[top]), "", 0)
-    return Cause(top, int(sums[top]), groups.label(int(keys[host])), int(totals[host]))
+        return Cause(top, total, "", 0, meanwhile=meanwhile)
+    return Cause(top, total, groups.label(int(keys[host])), int(totals[host]), meanwhile=meanwhile)
 
 
-def _costliest(trace: Trace, slices: DeviceSlices, length: Int) -> Next:
-    """The gap with most time of one cause that a change of the program could save; without any, of any cause."""
+def _costliest(trace: Trace, slices: DeviceSlices, length: Int, own: npt.NDArray[np.bool_]) -> Next:
     inside = length > 0
-    ours = inside & (slices.cause != NO_REQUESTS) & (slices.cause <= LAUNCH_OVERHEAD)
-    rows = np.flatnonzero(ours if ours.any() else inside)
+    ours = inside & ~_FIXED[slices.cause] & ~own
+    can_change = bool(ours.any())
+    rows = np.flatnonzero(ours if can_change else inside)
     pieces, inverse = np.unique(
         slices.gap[rows].astype(np.int64) * len(CAUSES) + slices.cause[rows], return_inverse=True
     )
@@ -117,4 +144,4 @@ def _costliest(trace: Trace, slices: DeviceSlices, length: Int) -> Next:
     parts = rows[inverse == piece]
     thread = int(slices.thread[parts[np.argmax(length[parts])]])
     name = trace.names[int(next_names(trace, slices.device)[gap])]
-    return Next(Window(int(gaps.start[gap]), int(gaps.end[gap])), cause, int(together[piece]), thread, name)
+    return Next(Window(int(gaps.start[gap]), int(gaps.end[gap])), cause, int(together[piece]), thread, name, can_change)

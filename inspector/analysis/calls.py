@@ -50,6 +50,10 @@ _REQUEST_WAIT = re.compile(
     r"^_?fetch_new_requests|^_?fetch_and_activate_new_requests|^_?get_from_(waiting_|request_)?queue"
     r"|request_queue[._]get|^_?wait_for_(new_)?requests?\b|await_new_requests|^paused by the user$"
 )
+PAUSED = "paused by the user"
+"""The range in which the engine stands still because the user said so."""
+# Ranges in which the probe itself works on a thread of the program (probes/inprocess).
+_OWN_PROBE = "inflight probe"
 # TensorRT-LLM's sync_previous_sampler_event is none of them: it waits for an event of the rank's own GPU.
 _PEER_WAIT = re.compile(
     r"^(receive|wait for stages|recv_schedule_from_prev_pp|recv_sample_state|wait_on_pp_send_handles"
@@ -84,6 +88,11 @@ def is_request_wait(name: str) -> bool:
 def is_peer_wait(name: str) -> bool:
     """True for the range in which a pipeline stage waits for another, for its input or until that has its output."""
     return _PEER_WAIT.search(name) is not None
+
+
+def is_own_probe(name: str) -> bool:
+    """True for a range in which this program's own probe kept the thread from its work."""
+    return name.startswith(_OWN_PROBE)
 
 
 def by_name(names: Sequence[str], used: npt.NDArray[np.int32], rule: object) -> npt.NDArray[np.int8]:

@@ -70,6 +70,14 @@ EXPLANATIONS: dict[str, str] = {
     "unattributed": "The trace has no launch call for the next work, so nothing says what held it up.",
 }
 
+UNCHANGED: dict[str, str] = {
+    "no requests": "only more requests would fill it",
+    "graph internal": "it lies inside graphs, where no launch is late",
+    "queue latency": "the trace has no reason",
+    "unattributed": "the trace does not say why",
+}
+"""Causes that no change of the program is known to close, and why."""
+
 
 @dataclass(frozen=True)
 class DeviceSlices:

@@ -6,20 +6,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from inspector.analysis import calls as host
+from inspector.analysis.busy import Unions
+from inspector.analysis.categories import COLLECTIVES, Categories
+from inspector.analysis.contention import contention
 from inspector.analysis.iterations import Iterations
+from inspector.trace.intervals import clip, measure, union
 from inspector.trace.links import Links, process_of
 from inspector.trace.schema import REJECTIONS, SCHEMAS, WORK_TABLES
-from inspector.trace.work import Work, launch_calls
+from inspector.trace.work import DeviceWork, Work, launch_calls
 
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
 
+Rows = npt.NDArray[np.int32]
 Level = Literal["trusted", "partly", "cannot say"]
 # Shares of launch calls without work, or of iterations without a device record: beyond the first a figure is only
 # partly to be trusted, beyond the second nothing can be said.
 _SOME, _MANY = 0.01, 0.2
+# How late a stream's first work may begin before something must have run that is not in the file, ns.
+_HEAD_NS = 1_000_000
 _LOSSES = ("profiler-loss", "truncated", "filtered", "invalid", "recovered")
 
 
@@ -44,7 +52,10 @@ def verdict(trace: Trace, device: int) -> Verdict:
     for code in _LOSSES:
         for note in trace.quality.find(code):
             found.partly(f"{note.text} ({note.count:,})" if note.count > 1 else note.text, "")
-    _launches(trace, device, found)
+    call = launch_calls(trace, work)
+    _launches(trace, device, call, found)
+    _head(trace, device, call, found)
+    _contention(trace, device, found)
     _empty_iterations(trace, device, found)
     return found.verdict()
 
@@ -84,6 +95,10 @@ def _whole_graphs(trace: Trace, device: int, found: _Findings) -> None:
         )
 
 
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"
+
+
 def _wrong_records(trace: Trace, device: int, found: _Findings) -> None:
     wrong = trace["rejected"]
     mine = (wrong["stream"] >= 0) & (trace.device_of(np.maximum(wrong["stream"], 0)) == device)
@@ -99,14 +114,13 @@ def _wrong_records(trace: Trace, device: int, found: _Findings) -> None:
                 found.partly(f"{count:,} {table} left out: {reason}{claim}", "")
 
 
-def _launches(trace: Trace, device: int, found: _Findings) -> None:
+def _launches(trace: Trace, device: int, call: Rows, found: _Findings) -> None:
     if not len(trace["host_calls"]):
         found.partly(
             "no launch calls were recorded, so no gap can be attributed", "record the CUDA API too (nsys -t cuda)"
         )
         return
     work = trace.index(Work).devices[device]
-    call = launch_calls(trace, work)
     linked = np.flatnonzero(call >= 0)
     unlinked = np.flatnonzero(call < 0)
     # What ran before the first linked record was launched before the recording began; nothing is lost there.
@@ -114,17 +128,69 @@ def _launches(trace: Trace, device: int, found: _Findings) -> None:
     if early > _SOME * len(work):
         found.partly(f"{early:,} records were launched before the recording began, so they have no launch call", "")
     if len(unlinked) - early > _SOME * len(work):
-        found.partly(f"{len(unlinked) - early:,} of {len(work):,} records have no launch call", "")
+        found.partly(
+            f"{len(unlinked) - early:,} of {len(work):,} records {_have(len(unlinked) - early)} no launch call", ""
+        )
     lost, after, total = _launched_in_vain(trace)
     if after > _SOME * total:
         found.partly(f"{after:,} launch calls at the end have no device work: it ran after the recording ended", "")
     if lost > _MANY * total:
         found.cannot(
-            f"{lost:,} of {total:,} launch calls have no device work: records are missing",
+            f"{lost:,} of {total:,} launch calls {_have(lost)} no device work: records are missing",
             "record again with larger buffers or a shorter range",
         )
     elif lost > _SOME * total:
-        found.partly(f"{lost:,} of {total:,} launch calls have no device work in this file", "")
+        found.partly(f"{lost:,} of {total:,} launch calls {_have(lost)} no device work in this file", "")
+
+
+def _head(trace: Trace, device: int, call: Rows, found: _Findings) -> None:
+    """A stream's first work that was launched at once and began late, while no device that was recorded did anything:
+    what it waited for was launched before the recording, and profilers do not tell of that."""
+    work = trace.index(Work).devices[device]
+    least = max(_HEAD_NS, int(_SOME * trace.index(Unions).spans[device].length))
+    hidden, which = 0, -1
+    # The first record of each stream; one without a launch call was launched before the recording, and is known of.
+    first = np.full(len(trace["streams"]), -1, np.int64)
+    first[work.stream[::-1]] = np.arange(len(work))[::-1]
+    for stream in np.flatnonzero(first >= 0).tolist():
+        at = int(first[stream])
+        if call[at] < 0 or _is_collective(trace, work, at):
+            continue
+        launched, start = int(trace["host_calls"]["end"][call[at]]), int(work.start[at])
+        if start - launched <= least:
+            continue
+        idle = start - launched - _busy_in(trace, launched, start)
+        if idle > max(least, hidden):
+            hidden, which = idle, stream
+    if which >= 0:
+        name = f"stream {int(trace['streams']['number'][which])}"
+        found.partly(
+            f"the first work of {name} began {hidden / 1e6:,.1f} ms after its launch, though nothing ran that was "
+            "recorded: what ran before the recording seems to be missing",
+            "begin the recording with an idle device (synchronise first), or leave its first part out",
+        )
+
+
+def _busy_in(trace: Trace, start: int, end: int) -> int:
+    """Time in [start, end) in which some device was busy, ns."""
+    parts = [clip(kinds["all"], start, end) for kinds in trace.index(Unions).devices]
+    return measure(union(np.concatenate([part.starts for part in parts]), np.concatenate([p.ends for p in parts])))
+
+
+def _is_collective(trace: Trace, work: DeviceWork, at: int) -> bool:
+    """A collective waits for its peers on the device: its start says nothing of what ran before."""
+    name = int(work.pick(lambda table: trace[table]["name"], np.array([at]))[0])
+    return bool(trace.index(Categories).of_name[name] == COLLECTIVES)
+
+
+def _contention(trace: Trace, device: int, found: _Findings) -> None:
+    told = contention(trace, device)
+    if told.lost_ns > _MANY * told.wall_ns:
+        found.partly(
+            f"its threads had no processor for {100 * told.lost_ns / told.wall_ns:.0f} % of the busy time: "
+            "busy says less than it seems",
+            "leave more processors to the run",
+        )
 
 
 def _launched_in_vain(trace: Trace) -> tuple[int, int, int]:
@@ -155,9 +221,11 @@ def _empty_iterations(trace: Trace, device: int, found: _Findings) -> None:
     runs = mine & ~((iterations.context == 0) & (iterations.generation == 0))
     # The work of earlier ones is not at hand, not missing.
     runs &= iterations.start >= trace.kept.from_ns
+    # Nor is that of one at the edge of a run: it may still be on its way into the file.
+    runs &= iterations.end <= trace.settled_ns
     seen = np.bincount(owner[owner >= 0], minlength=len(iterations)) > 0
     empty, total = int(np.count_nonzero(runs & ~seen)), int(np.count_nonzero(runs))
     if empty and empty > _MANY * total:
-        found.cannot(f"{empty:,} of {total:,} iterations have no device record", "")
+        found.cannot(f"{empty:,} of {total:,} iterations {_have(empty)} no device record", "")
     elif empty:
-        found.partly(f"{empty:,} of {total:,} iterations have no device record", "")
+        found.partly(f"{empty:,} of {total:,} iterations {_have(empty)} no device record", "")

@@ -180,13 +180,13 @@ def _configuration(trace: Trace) -> dict[str, Any]:
 def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
     from inspector.analysis.busy import busy
     from inspector.analysis.completeness import verdict
-    from inspector.analysis.pipeline import contention_of
+    from inspector.analysis.contention import contention
     from inspector.analysis.recoverable import recoverable
     from inspector.analysis.rollup import idle_by_cause
 
     figures, trust = busy(trace, device, window), verdict(trace, device)
     table = trace["devices"]
-    worked, waited = contention_of(trace, device, figures.span)
+    told = contention(trace, device, figures.span)
     return {
         "device": int(table["number"][device]),
         "name": trace.names[int(table["name"][device])],
@@ -200,8 +200,8 @@ def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
             {"cause": each.cause, "ns": each.total_ns, "from": each.basis}
             for each in recoverable(trace, device, figures.span)
         ],
-        "stage_work_ns": worked,
-        "stage_work_without_processor_ns": waited,
+        "stage_work_ns": told.wall_ns,
+        "stage_work_without_processor_ns": told.lost_ns,
         "kernel_busy_ns": figures.kernel_ns,
         "copy_busy_ns": figures.copy_ns,
         "copy_overlap_ns": figures.overlap_ns,

@@ -59,14 +59,14 @@ def _group(painter: QPainter, scene: Scene, theme: Theme, row: Row, y: int) -> N
     after = 22 * scene.scale + metrics.horizontalAdvance(text) + 12 * scene.scale
     painter.setFont(theme.font("small"))
     painter.setPen(QColor(theme.tokens.muted))
-    note = " · ".join(part for part in (row.group.note, _busy_note(scene, row)) if part)
+    note = " · ".join(part for part in (row.group.note, busy_note(scene, row)) if part)
     painter.drawText(QRectF(after, y, scene.width, row.height), _LEFT, note)
 
 
-def _busy_note(scene: Scene, row: Row) -> str:
+def busy_note(scene: Scene, row: Row) -> str:
     """How much of the span in view the device was busy, exact to a column of the picture."""
     share = busy_share(scene, row.identity)
-    return "" if share is None else f"busy {100 * share:.1f} % in view"
+    return "" if share is None else f"busy {100 * share:.1f} % of the view"
 
 
 def busy_share(scene: Scene, group: str) -> float | None:

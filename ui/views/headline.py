@@ -10,11 +10,20 @@ from PySide6.QtWidgets import QComboBox, QFrame, QGridLayout, QHBoxLayout, QPush
 
 from inspector import units
 from inspector.analysis.causes import CAUSES, EXPLANATIONS
-from inspector.picture.labels import forms
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.selection import Selection, Window
 from inspector.trace.trace import Trace
-from ui.figures import Cause, Figures, figures
+from ui.figures import Figures, figures
+from ui.headline_words import (
+    busy_tip,
+    busy_value,
+    busy_words,
+    cause_words,
+    next_tip,
+    next_words,
+    range_words,
+    rule_words,
+)
 from ui.questions import Question
 from ui.views.view import Host, Need, View
 from ui.widgets.elided import Elided
@@ -22,10 +31,6 @@ from ui.widgets.figure import Figure
 
 _MARGIN = 0.5
 _ARROW = 44
-_CPU_BUSY = (
-    "There is no GPU: this is the measured wall time of forward passes on the processor, "
-    "and it includes waiting for a core"
-)
 
 
 class Headline(View):
@@ -79,48 +84,43 @@ class Headline(View):
         kind = trace.device_kind(self.session.device)
         self._busy.rename("CPU busy, wall time" if kind == "CPU" else f"{kind} busy")
         if chosen is None:
-            said = f"{length}, first to last {kind} work"
+            said = range_words(found.span_ns, kind, answer.edges)
+            of = "of first to last work"
         elif chosen.length == found.span_ns:
-            said = f"selected range, {length}"
+            said, of = (f"selected range, {length}",), "of the range"
         else:
-            said = f"selected range, {length} of it with {kind} work"
-        self._range.set_text(said, said.removesuffix(f" with {kind} work"), f"{length} of {kind} work", length)
-        self._range.setToolTip(f"{found.span.start:,} ns to {found.span.end:,} ns")
+            part = f"selected range, {length} of it with {kind} work"
+            said, of = (part, f"selected range, {length} of it", f"{length} of {kind} work", length), "of that part"
+        self._range.set_text(*said)
+        self._range.setToolTip(f"{said[0]}\n{found.span.start:,} ns to {found.span.end:,} ns")
         self._whole.setVisible(chosen is not None)
         self._say_trust(answer)
-        self._busy.say(
-            units.share(found.busy_ns, found.span_ns),
-            _beside_busy(answer),
-            basis,
-            tip=f"busy {found.busy_ns:,} ns of {found.span_ns:,} ns, idle {found.idle_ns:,} ns\n"
-            f"kernels {units.time(found.kernel_ns)}, copies {units.time(found.copy_ns)}, "
-            f"communication {units.time(found.communication_ns)} "
-            f"({units.time(found.hidden_communication_ns)} of it beside other work)"
-            + (f"\n{_CPU_BUSY}" if kind == "CPU" else "")
-            + (f"\n{_waited(answer)}" if answer.worked_ns else ""),
-        )
+        self._busy.say(busy_value(answer), busy_words(answer), basis, tip=busy_tip(answer, kind), rule=(of, ""))
         if answer.cause is None or answer.next is None:
             self._cause.say("no idle time", "the device was busy all the time", basis)
             self._next.say("nothing", "there is no gap to look at", basis)
             return
         cause, following = answer.cause, answer.next
-        name = CAUSES[cause.cause]
-        self._cause.say(
-            f"{name} {units.share(cause.total_ns, found.idle_ns)}",
-            _from_long(units.time(cause.total_ns), f" of {units.time(found.idle_ns)} idle", f", {host_words(cause)}"),
-            basis,
-            tip=f"{cause.total_ns:,} ns of {found.idle_ns:,} ns idle"
-            + (f"; {cause.host_ns:,} ns of it in {cause.host}" if cause.host else "")
-            + f"\n{EXPLANATIONS[name]}",
+        tip = f"{cause.total_ns:,} ns of {found.idle_ns:,} ns idle"
+        if cause.host:
+            tip += f"; {cause.host_ns:,} ns of it in {cause.host} ({units.share(cause.host_ns, found.idle_ns)} of idle)"
+        tip += "".join(
+            f"\n{ns:,} ns meanwhile {trace.device_name(at) if at >= 0 else 'no other device'} at work"
+            for at, ns in cause.meanwhile
         )
-        before = following.before or "the end"
+        self._cause.say(
+            f"{cause.name} {units.share(cause.total_ns, found.idle_ns)}",
+            cause_words(trace, cause, found.idle_ns),
+            basis,
+            tip=f"{tip}\n{EXPLANATIONS[CAUSES[cause.cause]]}",
+        )
         self._next.say(
             f"{units.time(following.cause_ns)} {CAUSES[following.cause]}",
-            (f"in the costliest gap, before {before}", *(f"before {form}" for form in forms(before)), "costliest gap"),
+            next_words(following),
             basis,
             link="Show it",
-            tip=f"gap of {following.span.length:,} ns from {following.span.start:,} ns, "
-            f"{following.cause_ns:,} ns of it {CAUSES[following.cause]}\nbefore {before}",
+            tip=next_tip(cause, following),
+            rule=rule_words(cause, following),
         )
 
     @property
@@ -205,7 +205,8 @@ class Headline(View):
         said, short = level[verdict.level], {"trusted": "trusted", "partly": "partly trusted"}
         full = f"{said}: {first}" if first else said
         # A reason is worth its room even where it is cut; without one there are words to spare.
-        self._trust.set_text(full, *(() if first else (short.get(verdict.level, said),)))
+        brief = short.get(verdict.level, said)
+        self._trust.set_text(full, f"{brief}: {first}" if first else brief)
         self._trust.setToolTip("\n".join([*verdict.reasons, *verdict.advice]))
 
     def _follow(self) -> None:
@@ -218,40 +219,3 @@ class Headline(View):
         self.session.select(Selection(window=window, device=found.device, gap=span.start, thread=late))
         margin = round(span.length * _MARGIN)
         self.session.look(Window(span.start - margin, span.end + margin))
-
-
-def _from_long(*parts: str) -> tuple[str, ...]:
-    """All of it, then less and less: what stands last goes first."""
-    return tuple("".join(parts[:count]) for count in range(len(parts), 0, -1))
-
-
-def _beside_busy(answer: Figures) -> tuple[str, ...]:
-    """From long to short. How much of a busy processor was none weighs more than the number of gaps."""
-    idle, gaps = f"idle {units.time(answer.busy.idle_ns)}", answer.busy.gaps
-    in_gaps = f"{idle} in {units.exact(gaps)} gap{'s' if gaps != 1 else ''}"
-    forms = _from_long(in_gaps, ", whole graphs counted as busy" if answer.whole_graphs else "")
-    if answer.worked_ns:
-        waited = units.share(answer.waited_ns, answer.worked_ns)
-        forms = (
-            f"{in_gaps}, {waited} of the work without a core",
-            f"{idle}, {waited} of the work without a core",
-            f"{idle}, {waited} without a core",
-            *forms,
-        )
-    return (*forms, idle)
-
-
-def _waited(answer: Figures) -> str:
-    return (
-        f"of {units.time(answer.worked_ns)} in the target's forward passes their thread had no core for "
-        f"{units.time(answer.waited_ns)}: contention, measured as wall time less thread CPU time"
-    )
-
-
-def host_words(found: Cause) -> str:
-    """Where the host was meanwhile, claiming no more than is so."""
-    if not found.host:
-        untold = CAUSES[found.cause] in ("graph internal", "unattributed")
-        return "no host call behind it" if untold else "launched in time"
-    share = "most" if 2 * found.host_ns >= found.total_ns else units.share(found.host_ns, found.total_ns)
-    return f"{share} of it in {found.host}"

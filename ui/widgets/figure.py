@@ -22,6 +22,8 @@ class Figure(QWidget):
         self.setAccessibleName(name)
         self._label, self._basis = _line("small"), _line("small")
         self._label.setText(name)
+        self._rule = Elided(theme)
+        self._rule.setObjectName("small")
         self._value, self._note = Elided(theme, "figure", "strong"), Elided(theme)
         self._note.setObjectName("muted")
         self._link = QPushButton()
@@ -34,7 +36,7 @@ class Figure(QWidget):
             row.setSpacing(theme.px(8))
         head.addWidget(self._label)
         head.addWidget(self._basis)
-        head.addStretch(1)
+        head.addWidget(self._rule, 1)
         foot.addWidget(self._link)
         foot.addWidget(self._note, 1)
         layout = QVBoxLayout(self)
@@ -50,26 +52,36 @@ class Figure(QWidget):
         self.setAccessibleName(name)
         self._label.setText(name)
 
-    def say(self, value: str, note: str | Sequence[str], basis: str, link: str = "", tip: str = "") -> None:
-        """`basis` is measured, modelled or simulated; `tip` has the exact figures.
+    def say(
+        self,
+        value: str,
+        note: str | Sequence[str],
+        basis: str,
+        link: str = "",
+        tip: str = "",
+        rule: Sequence[str] = ("",),
+    ) -> None:
+        """`basis` is measured, modelled or simulated; `tip` has the exact figures; `rule` is of what, or chosen how.
 
-        Of several notes, the first that there is room for.
+        Of several notes or rules, the first that there is room for.
         """
         notes = (note,) if isinstance(note, str) else tuple(note)
+        self._rule.set_text(*rule)
         self._value.set_text(value)
         self._note.set_text(*notes)
         self._basis.setText(basis)
         self._link.setText(link)
         self._link.setAccessibleName(f"{self.accessibleName()}: {link}")
         self._link.setVisible(bool(link))
-        for widget in (self, self._value, self._note):
+        for widget in (self, self._value, self._note, self._rule):
             widget.setToolTip(tip)
-        self.setAccessibleDescription(f"{value}, {notes[0]} ({basis})")
+        self.setAccessibleDescription(f"{value}, {notes[0]} ({', '.join([basis, *filter(None, rule[:1])])})")
 
     @property
     def text(self) -> str:
         """All that it says."""
-        parts = (self._label.text(), self._basis.text(), self._value.full, self._note.full, self._link.text())
+        head = (self._label.text(), self._basis.text(), self._rule.full)
+        parts = (*head, self._value.full, self._note.full, self._link.text())
         return " ".join(part for part in parts if part)
 
     def retheme(self) -> None:
