@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NoReturn
 
-from inspector import __version__
+from inspector import __version__, streams
 from inspector.commands import COMMANDS, command
 from inspector.errors import InspectorError
 from inspector.report.text import plain
 
 
+class _Parser(argparse.ArgumentParser):
+    """Quotes harmlessly what was typed."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(plain(" ".join(message.splitlines())))
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser, made of the commands."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="inflight",
         description="Shows what an LLM inference workload does on its GPUs, and why a GPU is idle.",
         epilog="`inflight TRACE...` opens traces in the window; without a command the window starts empty.",
@@ -34,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; the exit code of the contract."""
-    _prepare_streams()
+    streams.prepare()
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given or (given[0] not in COMMANDS and not given[0].startswith("-")):
         given.insert(0, "window")
@@ -61,16 +68,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return code
-
-
-def _prepare_streams() -> None:
-    """Where an output is closed, write to nowhere; what a terminal's character set lacks is written as an escape."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, io.StringIO())
-        elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _drop_output() -> None:

@@ -1,7 +1,8 @@
 """The workload as a child of the recorder: how it starts, how it is told things, and how it is brought to an end.
 
 It runs in a session of its own, so that a Ctrl+C in the terminal reaches the recorder alone, which passes it on; and it
-holds nothing of the recorder but its input in control mode, so that it goes on when the recorder dies.
+holds nothing of the recorder but its input in control mode, so that it goes on when the recorder dies. A session of its
+own has no terminal that it could open as /dev/tty; what it was given as input and output may be one all the same.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class Workload:
                 stdout=None if output is None else printed,
                 stderr=None if output is None else printed,
                 env=environment,
+                # Files that the recorder was given are the workload's (`3>log`, `<(command)`); its own are not passed.
+                close_fds=False,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -116,10 +119,12 @@ class Workload:
 
     def stop(self, now: float, first: signal.Signals = signal.SIGINT) -> None:
         """Ask it to end, beginning with signal `first`; asked again, more firmly."""
-        wanted = [number for number, _ in _STAGES].index(first)
+        # A signal that is none of the stages stands for the mildest.
+        wanted = next((stage for stage, (number, _) in enumerate(_STAGES) if number == first), 0)
         self._stage = min(max(self._stage + 1, wanted), len(_STAGES) - 1)
         number, patience = _STAGES[self._stage]
         self._until = now + patience
+        number = first if self._stage == wanted else number
         self.send(number)
 
     def tick(self, now: float) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -211,7 +212,12 @@ class Nsys:
         if self._call is not None:
             code = self._call.code()
             if code is None:
-                if now - self._call.since > _PATIENCE_S:
+                if self._state == "starting" and self._ending:
+                    # What has not begun by the end of the run never will: nothing waits for it.
+                    self._last_failure = f"nsys {self._call.word} had not ended when the run did"
+                    self._call.close()
+                    self._call, self._state = None, "idle"
+                elif now - self._call.since > _PATIENCE_S:
                     self._give_up(f"nsys {self._call.word} has not ended in {_PATIENCE_S:.0f} s")
                 return
             said = f"nsys {self._call.word} failed: {self._call.last_line()}" if code else ""
@@ -356,6 +362,9 @@ class _Call:
     def close(self) -> None:
         """Have it ended, and let go of it."""
         if self._child is not None:
-            self._child.kill()
+            if self._child.poll() is None:
+                # Its group is its own, with all that it has started.
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._child.pid, signal.SIGKILL)
             self._child.wait()
         os.close(self._said)

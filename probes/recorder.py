@@ -227,7 +227,7 @@ class _Run:
     def _receive(self, number: int) -> None:
         workload = self._workload
         if number in STOPS:
-            workload.stop(time.monotonic(), signal.SIGINT if number == signal.SIGINT else signal.SIGTERM)
+            workload.stop(time.monotonic(), signal.Signals(number))
         elif number in PASSED_ON:
             workload.send(number)
         elif number == signal.SIGTSTP:

@@ -9,10 +9,14 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-PASSED_ON = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU)
+PASSED_ON = (
+    *(signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH, signal.SIGALRM, signal.SIGVTALRM),
+    *(signal.SIGPROF, signal.SIGIO, signal.SIGPWR, *range(signal.SIGRTMIN, signal.SIGRTMAX + 1)),
+)
 """Those that are the workload's business alone."""
-_ALL = (*STOPS, *PASSED_ON, signal.SIGTSTP, signal.SIGCHLD)
+_ALWAYS = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
+_ALL = (*_ALWAYS, signal.SIGHUP, signal.SIGXCPU, *PASSED_ON, signal.SIGTSTP)
 
 
 class Signals:
@@ -53,9 +57,9 @@ def caught() -> Iterator[Signals]:
     os.set_blocking(waker, False)
     signals = Signals(wake)
     waker_before = signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-    # Who started us with nohup means it. A shell that starts us in the background has SIGINT ignored as well, but who
-    # sends us one all the same means us to end.
-    kept = [number for number in (signal.SIGHUP,) if signal.getsignal(number) is signal.SIG_IGN]
+    # Who started us with nohup means it, and what is ignored here is so in the workload as well. A shell that starts us
+    # in the background has SIGINT ignored too, but who sends us one all the same means us to end.
+    kept = [number for number in _ALL if number not in _ALWAYS and signal.getsignal(number) is signal.SIG_IGN]
     before = {number: signal.signal(number, signals._put) for number in _ALL if number not in kept}
     try:
         yield signals

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: Iterable[int] = (0,)) -> str:
     """Aligned columns under `heads`; the columns in `left` are flush left, others (numbers) flush right."""
-    cells = [list(heads), *[list(row) for row in rows]]
+    # A name from elsewhere does not make a line of its own.
+    cells = [[one_line(cell) for cell in row] for row in (heads, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(heads))]
     left = set(left)
     lines = []
@@ -31,8 +32,14 @@ def comma_separated(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> s
     return out.getvalue()
 
 
+def one_line(text: str) -> str:
+    """`text` with what ends lines as escapes, so that it cannot look like another line."""
+    return text.translate(_ENDS)
+
+
 def shortened(text: str, width: int) -> str:
-    """`text` in at most `width` characters, its middle left out."""
+    """`text` as one line in at most `width` characters, its middle left out."""
+    text = one_line(text)
     if len(text) <= width:
         return text
     head = (width - 1) * 2 // 3
@@ -41,6 +48,7 @@ def shortened(text: str, width: int) -> str:
 
 # Besides the controls: what turns the direction of writing, or ends a line in some places and not in others.
 _TURNS = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+_ENDS = {ord(sign): repr(sign)[1:-1] for sign in "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"}
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)} | {
     code: f"\\u{code:04x}" for code in _TURNS
 }

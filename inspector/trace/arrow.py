@@ -97,5 +97,5 @@ class StreamWriter:
 def _write(path: Path, batch: pa.RecordBatch) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     options = ipc.IpcWriteOptions(allow_64bit=True)
-    with pa.OSFile(str(path), "wb") as sink, ipc.new_file(sink, batch.schema, options=options) as writer:
+    with pa.OSFile(os.fsencode(path), "wb") as sink, ipc.new_file(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)

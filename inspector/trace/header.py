@@ -114,7 +114,24 @@ class Header(msgspec.Struct, frozen=True):
 
 def encode(header: Header) -> bytes:
     """The bytes of recording.json."""
-    return msgspec.json.format(msgspec.json.encode(header), indent=1) + b"\n"
+    try:
+        data = msgspec.json.encode(header)
+    except UnicodeEncodeError:
+        # Words and paths of a system may hold any bytes, JSON may not: those are written as escapes.
+        data = msgspec.json.encode(_readable(msgspec.to_builtins(header)))
+    return msgspec.json.format(data, indent=1) + b"\n"
+
+
+def _readable(value: object) -> object:
+    if isinstance(value, str):
+        return (
+            "".join(f"\\x{ord(sign) - 0xDC00:02x}" if "\udc80" <= sign <= "\udcff" else sign for sign in value)
+            .encode("utf-8", "backslashreplace")
+            .decode()
+        )
+    if isinstance(value, dict):
+        return {_readable(key): _readable(each) for key, each in value.items()}
+    return [_readable(each) for each in value] if isinstance(value, list) else value
 
 
 def write(folder: Path, header: Header) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import queue
-import sys
 import time
 
 import msgspec
 
 from inspector.errors import InspectorError, Missing, Unreadable
-from inspector.report.text import plain
 from inspector.trace.header import Header
 from probes.compaction import compact
 from probes.recording import Recording
+from probes.saying import report
 from probes.server_http.access import Access
 from probes.server_http.address import Address
 from probes.server_http.exposed import Exposed
@@ -206,8 +205,7 @@ class Run:
         text = "{:,} iterations, {:,} requests, {:,} page events, {:,} lost".format(*counts, self.lost)
         if self._exposed.records:
             text = f"{self._exposed.records:,} samples of counters, {text}"
-        sys.stdout.write(plain("; ".join([text, *troubles])) + "\n")
-        sys.stdout.flush()
+        report("; ".join([text, *troubles]))
 
     def _note_missing(self, missing: dict[str, str]) -> None:
         """What is not to be had, and what the server told of itself, goes into the header."""

@@ -32,7 +32,7 @@ def test_names_of_kernels_are_printed_harmlessly(tmp_path: Path, capsys: pytest.
     device = builder.device(number=0, name="gpu\x1b[31m")
     process = builder.process(pid=1, name="p\x07")
     stream = builder.stream(process=process, device=device, number=7)
-    name = builder.names.add("k\x1b]0;owned\x07")
+    name = builder.names.add("k\x1b]0;owned\x07\nNotes\n  loss: \u202eforged")
     builder.add("kernels", start=[0, 20], end=[10, 30], stream=stream, correlation=0, name=name)
     path = tmp_path / "a.inflight"
     save(builder.build(TraceInfo((), "recording")), path)
@@ -40,8 +40,9 @@ def test_names_of_kernels_are_printed_harmlessly(tmp_path: Path, capsys: pytest.
         main([command, str(path)])
     out, errors = capsys.readouterr()
     assert "k\\x1b]0;owned\\x07" in out
-    assert "\x1b" not in out + errors
-    assert "\x07" not in out + errors
+    assert not {"\x1b", "\x07", "\u202e"} & set(out + errors)
+    assert r"\nNotes\n  loss" in out
+    assert not [line for line in out.splitlines() if line.startswith("  loss")]
 
 
 def test_tables_for_other_programs_are_as_they_are_but_on_a_terminal(

@@ -133,3 +133,20 @@ def test_a_line_that_is_nested_without_end_is_left_out(run: Callable[..., Worklo
     workload.tell(b"[" * 60_000 + b"\n", 0.0)
     workload.tell(b'{"a":' * 3000 + b"1" + b"}" * 3000 + b"\n", 0.0)
     assert not workload.is_stopping
+
+
+def test_files_that_it_was_given_reach_it_and_none_of_ours(tmp_path: Path) -> None:
+    given = os.open(tmp_path / "given", os.O_WRONLY | os.O_CREAT)
+    mine = os.open(tmp_path / "mine", os.O_WRONLY | os.O_CREAT)
+    os.set_inheritable(given, True)
+    try:
+        code = f"import os; os.write({given}, b'there'); print(*[f for f in range(3, 1024) if is_open(f)])"
+        is_open = "import os\ndef is_open(f):\n try: return bool(os.fstat(f))\n except OSError: return False\n"
+        workload = Workload([sys.executable, "-c", is_open + code], dict(os.environ), False, tmp_path / "log")
+        until(workload.has_ended)
+    finally:
+        os.close(given)
+        os.close(mine)
+    assert (tmp_path / "given").read_text() == "there"
+    assert str(mine) not in (tmp_path / "log").read_text().split()
+    assert str(given) in (tmp_path / "log").read_text().split()

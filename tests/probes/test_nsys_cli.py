@@ -20,7 +20,7 @@ from inspector.errors import Missing, Usage
 from inspector.trace import header
 from probes.nsys_cli import Nsys, Range
 from tests.readers.nsys_export import CALL, KERNEL, STRINGS, global_pid, global_tid, to_folder, write
-from tests.waiting import PATIENCE_S, ROOT, processes, until
+from tests.waiting import PATIENCE_S, ROOT, is_alive, processes, until
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
@@ -263,6 +263,24 @@ def test_a_command_that_hangs_is_ended(home: Path, tmp_path: Path, monkeypatch: 
     nsys.tick(601.0, -1)
     nsys.close()
     assert calls(home)[-1] == "shutdown"
+
+
+def test_a_start_that_hangs_holds_up_no_end(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither it nor what it has started is left."""
+    program = home / "bin" / "nsys"
+    child = home / "child"
+    nsys = Nsys(tmp_path / "a.inflight", Range(), os.environ)
+    program.write_text(f"#!/bin/sh\nsleep 600 & echo $! > {child}.part; mv {child}.part {child}; wait\n")
+    nsys.tick(0.0, -1)
+    until(child.exists)
+    nsys.end()
+    assert nsys.is_busy
+    nsys.tick(1.0, -1)
+    assert (nsys.is_busy, nsys.failed) == (False, "")
+    assert nsys.why_nothing == "nsys start had not ended when the run did"
+    until(lambda: not is_alive(int(child.read_text())))
+    program.write_text("#!/bin/sh\n")
+    nsys.close()
 
 
 def test_nothing_begins_after_the_end(home: Path, tmp_path: Path) -> None:

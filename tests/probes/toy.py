@@ -52,7 +52,7 @@ def main(what: str, *words: str) -> int:
         return int(words[1]) if words[1:] and words[1].isdigit() else 0
     if what == "wait":
         # Says so many, then waits to be ended: politely, or not at all when it is deaf.
-        stops = {signal.SIGINT, signal.SIGTERM}
+        stops = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
         deaf = words[1:] == ("deaf",)
         if deaf:
             for each in stops:

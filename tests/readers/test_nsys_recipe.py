@@ -313,3 +313,10 @@ def test_rows_keep_their_place_beside_other_files(tmp_path: Path, sample_traces:
     assert names == ["GPU 0: long idle", "GPU 1: long idle"] * 2
     owners = {together.device_name(int(device)) for device in of_metrics.device}
     assert not owners & {inspector.open(sample_traces / "decode_server.sqlite").device_name(0)}
+
+
+def test_a_heading_beyond_all_measure_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.nsys-analysis").write_text('{"RecipeName": "nvtx_gpu_proj_trace"}', encoding="utf-8")
+    (tmp_path / "t.csv").write_text('"' + "a," * 300_000 + "\n", encoding="utf-8")
+    assert main(["summary", str(tmp_path)]) == 3
+    assert capsys.readouterr().err.count("\n") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -52,7 +53,7 @@ class _Arrow:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with pa.memory_map(str(path)) as memory:
+        with pa.memory_map(os.fsencode(path)) as memory:
             try:
                 reader = pa.ipc.open_file(memory)
             except pa.ArrowInvalid:
@@ -69,7 +70,7 @@ class _Arrow:
                 self.parts = [(at, at) for at in range(reader.num_record_batches)]
 
     def read(self, columns: Sequence[str], part: Part | None) -> Iterator[pa.RecordBatch]:
-        with pa.memory_map(str(self._path)) as memory:
+        with pa.memory_map(os.fsencode(self._path)) as memory:
             for batch in self._batches(memory, part):
                 picked = batch.select(list(columns))
                 for at in range(0, picked.num_rows, _BATCH_ROWS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
@@ -52,7 +53,7 @@ def read_table(name: str, file: BinaryIO, is_text: bool, recipe: str) -> ResultT
         for at, (name_of, first, step) in enumerate(labels):
             table = table.add_column(at, name_of, pa.array(first + step * np.arange(rows, dtype=np.int64)))
         found = tuple(_column(column, table.column(column), recipe, is_text) for column in table.column_names)
-    except (pa.ArrowException, ValueError, OSError, KeyError) as error:
+    except (pa.ArrowException, ValueError, OSError, KeyError, csv.Error) as error:
         raise Unreadable(f"cannot read {name}", clean(str(error)), "run the recipe again") from error
     notes = [f"{left_out:,} more columns are not shown"] if left_out > 0 else []
     notes += [f"{len(wrong):,} lines with another number of values than the heading are left out"] if wrong else []
@@ -108,8 +109,6 @@ def _text_batches(file: BinaryIO, wrong: list[int]) -> tuple[list[int], Iterator
 
 
 def _heads(line: bytes) -> Sequence[str]:
-    import csv
-
     text = line.decode("utf-8-sig", "replace").rstrip("\r")
     return next(csv.reader([text]), [])
 
