@@ -104,20 +104,20 @@ def _speculation(trace: Trace, window: Window | None) -> dict[str, Any] | None:
 def _pages(trace: Trace, window: Window | None) -> dict[str, Any] | None:
     """At the end of the window; of a whole trace when most were in use, which is where the view begins."""
     from inspector.analysis.page_figures import page_figures
-    from inspector.analysis.pages import busiest, pages_at, told_in_use
+    from inspector.analysis.pages import busiest, pages_at
+    from inspector.analysis.told_pages import ToldPages
 
-    if not len(trace["page_events"]):
+    told = trace.index(ToldPages).applies
+    if not told and not len(trace["page_events"]):
         return None
     pages = pages_at(trace, busiest(trace) if window is None else window.end)
     figures, counts = page_figures(trace, pages), pages.counts
-    told = told_in_use(trace, pages)
-    used, free = (counts.used, counts.available) if told is None else told
     return {
         "time_ns": pages.time,
-        "in_use_from": "page events" if told is None else "engine records",
-        "blocks": counts.blocks if told is None else used + free,
-        "in_use": used,
-        "can_be_had": free,
+        "in_use_from": "engine records" if told else "page events",
+        "blocks": counts.blocks,
+        "in_use": counts.used,
+        "can_be_had": counts.available,
         "cached": counts.kept,
         "unknown": counts.unknown,
         "reused": figures.reused if figures.reuse_from else None,

@@ -182,16 +182,17 @@ def _configuration(trace: Trace) -> dict[str, Any]:
 def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
     from inspector.analysis.busy import busy
     from inspector.analysis.completeness import verdict
-    from inspector.analysis.contention import contention
     from inspector.analysis.edges import edges
     from inspector.analysis.origins import at_work_meanwhile, by_pause, by_probe
+    from inspector.analysis.pipeline import contention_of
     from inspector.analysis.recoverable import recoverable
     from inspector.analysis.rollup import clipped, idle_by_cause
 
     figures, trust = busy(trace, device, window), verdict(trace, device)
     table, numbers = trace["devices"], trace["devices"]["number"]
     slices, start, end = clipped(trace, device, figures.span)
-    around, crowd = edges(trace, device), contention(trace, device, window)
+    around = edges(trace, device)
+    worked, waited = contention_of(trace, device, figures.span)
     return {
         "device": int(table["number"][device]),
         "name": trace.names[int(table["name"][device])],
@@ -205,6 +206,8 @@ def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
             {"cause": each.cause, "ns": each.total_ns, "from": each.basis}
             for each in recoverable(trace, device, figures.span)
         ],
+        "stage_work_ns": worked,
+        "stage_work_without_processor_ns": waited,
         "kernel_busy_ns": figures.kernel_ns,
         "copy_busy_ns": figures.copy_ns,
         "copy_overlap_ns": figures.overlap_ns,
@@ -218,7 +221,7 @@ def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
         },
         "before_first_work_ns": around.before_ns,
         "after_last_work_ns": around.after_ns,
-        "without_processor_ns": crowd.lost_ns if crowd.wall_ns else None,
+        "paused_at_the_end_ns": around.paused_ns,
         "verdict": {"level": trust.level, "reasons": list(trust.reasons), "advice": list(trust.advice)},
     }
 
@@ -231,12 +234,12 @@ def _beside(device: dict[str, Any]) -> list[str]:
     if device["copy_busy_ns"] > device["kernel_busy_ns"]:
         kernels, copies = (units.share(device[key], device["span_ns"]) for key in ("kernel_busy_ns", "copy_busy_ns"))
         said.append(f"mostly copies: {copies} of the time, kernels {kernels}")
-    if device["without_processor_ns"]:
-        said.append(f"{units.time(device['without_processor_ns'])} of the busy time without a processor")
     if device["before_first_work_ns"]:
         said.append(f"starts {units.time(device['before_first_work_ns'])} after the host's first record")
     if device["after_last_work_ns"]:
         said.append(f"no work in the last {units.time(device['after_last_work_ns'])} of the trace")
+    if device["paused_at_the_end_ns"]:
+        said.append(f"paused by the user for {units.time(device['paused_at_the_end_ns'])} of that")
     if device["paused_by_user_ns"]:
         said.append(f"{units.time(device['paused_by_user_ns'])} of the idle time paused by the user")
     if device["own_probe_idle_ns"]:
@@ -306,11 +309,20 @@ def _text(trace: Trace, found: dict[str, Any]) -> str:
     rows = {number: row for row, number in enumerate(trace["devices"]["number"].tolist())}
     for device in found["devices"]:
         span, idle = device["span_ns"], device["idle_ns"]
+        worked, waited = device["stage_work_ns"], device["stage_work_without_processor_ns"]
         lines += [
             "",
             trace.device_name(rows[device["device"]]),
             f"  busy {units.share(device['busy_ns'], span)} of {units.time(span)}"
             f" · idle {units.time(idle)} in {device['gaps']:,} gaps · {device['work']:,} records of work",
+            *(
+                [
+                    f"  of the target's forward passes {units.share(waited, worked)} without a processor"
+                    f" ({units.time(waited)} of {units.time(worked)}): contention"
+                ]
+                if worked
+                else []
+            ),
             f"  these figures: {device['verdict']['level']}",
             *(f"    {reason}" for reason in device["verdict"]["reasons"] + device["verdict"]["advice"]),
         ]
