@@ -39,6 +39,21 @@ def time(ns: float) -> str:
     return _scaled(ns, _TIME)
 
 
+def place(ns: int, span: int = 1_000) -> str:
+    """Where in time something of `span` ns lies, with digits enough to find it again: '448.123456 s', '12.345 ms'.
+
+    To the microsecond, and to the nanosecond for what is shorter than that or lies in the first millisecond.
+    """
+    for unit, factor in _TIME[:-1]:
+        if abs(ns) >= factor:
+            finest = 1 if span < 1_000 or unit == "µs" else 1_000
+            digits = len(str(factor // finest)) - 1
+            sign, whole = "-" if ns < 0 else "", abs(ns) // finest
+            number, rest = divmod(whole, factor // finest)
+            return f"{sign}{number}.{rest:0{digits}d} {unit}" if digits else f"{sign}{number} {unit}"
+    return f"{ns} ns"
+
+
 def size(count: float) -> str:
     """An amount of bytes, decimal units as data sheets use them: '4.19 MB'."""
     return _scaled(count, _BYTES)

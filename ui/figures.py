@@ -12,11 +12,11 @@ from inspector.analysis.busy import Busy, busy
 from inspector.analysis.calls import PAUSED
 from inspector.analysis.causes import CAUSES, UNCHANGED, DeviceSlices
 from inspector.analysis.completeness import Verdict, verdict
-from inspector.analysis.contention import Contention, contention
 from inspector.analysis.edges import Edges, edges
 from inspector.analysis.gaps import Gaps
 from inspector.analysis.hosts import HostGroups, is_host
 from inspector.analysis.origins import at_work_meanwhile, by_pause, by_probe
+from inspector.analysis.pipeline import contention_of
 from inspector.analysis.rollup import clipped, next_names
 from inspector.analysis.sums import sum_by
 from inspector.trace.selection import Window
@@ -83,7 +83,10 @@ class Figures:
     whole_graphs: bool
     probe_ns: int
     edges: Edges
-    contention: Contention
+    worked_ns: int
+    """Of the work of a processor, wall time of which it is known how much of it the thread had that processor; and
+    `waited_ns`, how much of it it had not."""
+    waited_ns: int
 
 
 def figures(trace: Trace, device: int, window: Window | None) -> Figures:
@@ -91,18 +94,19 @@ def figures(trace: Trace, device: int, window: Window | None) -> Figures:
     slices, start, end = clipped(trace, device, window)
     length = end - start
     found = bool(length.any())
+    used = busy(trace, device, window)
     own = by_probe(trace, slices)
     cause = _largest(trace, slices, start, end) if found else None
     return Figures(
         device,
-        busy(trace, device, window),
+        used,
         cause,
         _costliest(trace, slices, length, own) if found else None,
         verdict(trace, device),
         trace.quality.count("graph-level") > 0,
         int(length[own].sum()),
         edges(trace, device),
-        contention(trace, device, window),
+        *contention_of(trace, device, used.span),
     )
 
 

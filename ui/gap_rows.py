@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from inspector import units
 from inspector.analysis.busy import busy
-from inspector.analysis.causes import CAUSES, Causes
+from inspector.analysis.calls import PAUSED
+from inspector.analysis.causes import CAUSES, Causes, DeviceSlices
 from inspector.analysis.gaps import Gaps
 from inspector.analysis.hosts import HostGroups
+from inspector.analysis.origins import at_work_meanwhile, by_pause, by_probe
 from inspector.analysis.rollup import By, IdleRow, rollup
 from inspector.analysis.sums import sum_by
+from inspector.analysis.thread_states import PEER
 from inspector.picture.navigate import costliest_gap, next_gap
 from inspector.trace.selection import Window
 from ui.gap_facts import GapFacts
@@ -43,7 +47,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Answer:
-    """Rows to list, and the sums that go with them: listed + shorter + apart = idle, exactly, in ns and in gaps."""
+    """Rows to list, and the sums that go with them: listed + shorter + apart = idle, exactly, in ns and in gaps.
+
+    `notes` say more of some causes.
+    """
 
     device: int
     window: Window | None
@@ -55,6 +62,7 @@ class Answer:
     shorter_ns: int
     shorter: int
     apart_ns: int
+    notes: dict[int, str]
 
 
 def gap_rows(trace: Trace, device: int, window: Window | None, options: Options) -> Answer:
@@ -66,12 +74,13 @@ def gap_rows(trace: Trace, device: int, window: Window | None, options: Options)
     sums = sum_by(slices.cause, end - start, len(CAUSES))
     by_cause = tuple((cause, int(sums[cause])) for cause in np.argsort(-sums, kind="stable").tolist() if sums[cause])
     idle = busy(trace, device, window).idle_ns
+    notes = _notes(trace, slices, start, end)
     if options.by != "gap":
         by: By = options.by  # type: ignore[assignment]
         rows, rest = rollup(trace, device, by, window, options.min_ns)
         listed = sum(row.total_ns for row in rows)
         groups = GroupList(trace, by, _sorted_groups(rows, options), idle)
-        return Answer(device, window, groups, by_cause, idle, listed, len(rows), rest.total_ns, rest.gaps, 0)
+        return Answer(device, window, groups, by_cause, idle, listed, len(rows), rest.total_ns, rest.gaps, 0, notes)
     gaps = trace.index(Gaps).devices[device]
     low, high = gaps.start, gaps.end
     if window is not None:
@@ -96,7 +105,25 @@ def gap_rows(trace: Trace, device: int, window: Window | None, options: Options)
         int(length[short].sum()),
         int(np.count_nonzero(short)),
         int(length[kept & ~wanted].sum()),
+        notes,
     )
+
+
+def _notes(trace: Trace, slices: DeviceSlices, start: Int, end: Int) -> dict[int, str]:
+    """What a cause's name does not say of its time: a pause, the own probe, who was at work meanwhile."""
+    length = end - start
+    notes: dict[int, list[str]] = {}
+    for mask, words in ((by_pause(trace, slices), PAUSED), (by_probe(trace, slices), "inflight's own probe")):
+        sums = sum_by(slices.cause[mask], length[mask], len(CAUSES))
+        for cause in np.flatnonzero(sums).tolist():
+            notes.setdefault(cause, []).append(f"{words} {units.time(int(sums[cause]))}")
+    told = [
+        f"{trace.device_short(other).removeprefix('CPU ') if other >= 0 else 'no other device'} {units.time(ns)}"
+        for other, ns in at_work_meanwhile(trace, slices, start, end)
+    ]
+    if told:
+        notes.setdefault(PEER, []).append(f"meanwhile at work: {', '.join(told)}")
+    return {cause: ", ".join(words) for cause, words in notes.items()}
 
 
 def _only(trace: Trace, device: int, only: tuple[str, int] | None, lengths: Int) -> Mask:

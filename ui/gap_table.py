@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Int = npt.NDArray[np.int64]
 
 GAP_COLUMNS: tuple[Column, ...] = (
-    Column("start", "Start", 12, "When the device fell idle, from the first record of the trace", "ns", True),
+    Column("start", "Start", 15, "When the device fell idle, from the first record of the trace", "ns", True),
     Column("length", "Length", 8, "How long it was idle", "ns", True),
     Column("", "Causes", 18, "The gap cut by cause, to its own length", is_drawing=True),
     Column("cause", "Main cause", 18, "The cause with most time in the gap"),
@@ -106,7 +106,8 @@ class GapList:
         """The cell for reading."""
         key = self.columns[column].key
         if key == "start":
-            return units.time(self.span(row).start)
+            span = self.span(row)
+            return units.place(span.start, span.length)
         if key == "length":
             return units.time(self.span(row).length)
         if key == "":

@@ -19,19 +19,21 @@ Words = tuple[str, ...]
 def range_words(length: int, kind: str, found: Edges) -> Words:
     """What the figures of a whole trace are of, and what was recorded before and after it."""
     span = units.time(length)
-    told = []
+    told: list[str] = []
     if found.before_ns:
-        told.append((f"starts {units.time(found.before_ns)} after the host's first record", "after the host"))
-    if found.after_ns:
-        told.append((f"none in the last {units.time(found.after_ns)}", "none lately"))
+        told.append(f"starts {units.time(found.before_ns)} after the host's first record")
+    if found.paused_ns:
+        told.append(f"paused by the user for {units.time(found.paused_ns)}")
+    elif found.after_ns:
+        told.append(f"none in the last {units.time(found.after_ns)}")
     if not told:
         return f"{span}, first to last {kind} work", f"{span} of {kind} work", span
-    every = ", ".join(each for each, _ in told)
-    short = told[-1][0].replace(" after the host's first record", " after the host")
+    every = ", ".join(told)
+    short = told[-1].replace(" after the host's first record", " after the host")
     return (
         f"{span}, first to last {kind} work, {every}",
         f"{span}, {every}",
-        f"{span}, {told[-1][0]}",
+        f"{span}, {told[-1]}",
         f"{span}, {short}",
     )
 
@@ -57,13 +59,16 @@ def busy_words(answer: Figures) -> Words:
         f", {units.share(answer.probe_ns, found.idle_ns)} of it by inflight's own probe" if answer.probe_ns else "",
         ", whole graphs counted as busy" if answer.whole_graphs else "",
     )
-    first = ""
     if is_copying(answer):
         copies, kernels = (units.share(ns, found.span_ns) for ns in (found.copy_ns, found.kernel_ns))
         first = f"copies {copies}, kernels {kernels}"
-    elif answer.contention.lost_ns > 0.01 * answer.contention.wall_ns:
-        first = f"{units.share(answer.contention.lost_ns, answer.contention.wall_ns)} of it without a processor"
-    return (*(f"{first}, {words}" for words in idle), first) if first else idle
+        return (*(f"{first}, {words}" for words in idle), first)
+    if answer.worked_ns:
+        # How much of a busy processor was none weighs more than the number of gaps.
+        waited, short = units.share(answer.waited_ns, answer.worked_ns), f"idle {units.time(found.idle_ns)}"
+        crowded = [f"{words}, {waited} of the work without a core" for words in idle]
+        return (*crowded, f"{short}, {waited} without a core", short)
+    return idle
 
 
 def busy_tip(answer: Figures, kind: str) -> str:
@@ -80,9 +85,11 @@ def busy_tip(answer: Figures, kind: str) -> str:
             "There is no GPU: this is the measured wall time of forward passes on the processor, "
             "and it includes waiting for a core"
         )
-    told = answer.contention
-    if told.wall_ns:
-        lines.append(f"their threads had a processor for {told.cpu_ns:,} ns of {told.wall_ns:,} ns")
+    if answer.worked_ns:
+        lines.append(
+            f"of {units.time(answer.worked_ns)} in the target's forward passes their thread had no core for "
+            f"{units.time(answer.waited_ns)}: contention, measured as wall time less thread CPU time"
+        )
     if answer.probe_ns:
         lines.append(f"{answer.probe_ns:,} ns of the idle time the late thread was in inflight's own probe")
     return "\n".join(lines)
@@ -129,7 +136,12 @@ def rule_words(cause: Cause, following: Next) -> Words:
     if not following.can_change:
         return "no cause here can be changed; the longest", "nothing can be changed", ""
     if not why:
-        return "most in one gap of a cause that can be changed", "most in one gap", ""
+        return (
+            "most in one gap of a cause that can be changed",
+            "most in one gap that can be changed",
+            "most in one gap",
+            "",
+        )
     return f"not {cause.name}: {why}; most in one gap of the rest", f"not {cause.name}: {why}", f"not {cause.name}", ""
 
 

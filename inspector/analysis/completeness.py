@@ -11,8 +11,8 @@ import numpy.typing as npt
 from inspector.analysis import calls as host
 from inspector.analysis.busy import Unions
 from inspector.analysis.categories import COLLECTIVES, Categories
-from inspector.analysis.contention import contention
 from inspector.analysis.iterations import Iterations
+from inspector.analysis.pipeline import contention_of
 from inspector.trace.intervals import clip, measure, union
 from inspector.trace.links import Links, process_of
 from inspector.trace.schema import REJECTIONS, SCHEMAS, WORK_TABLES
@@ -165,8 +165,8 @@ def _head(trace: Trace, device: int, call: Rows, found: _Findings) -> None:
     if which >= 0:
         name = f"stream {int(trace['streams']['number'][which])}"
         found.partly(
-            f"the first work of {name} began {hidden / 1e6:,.1f} ms after its launch, though nothing ran that was "
-            "recorded: what ran before the recording seems to be missing",
+            f"earlier work seems missing: the first of {name} began {hidden / 1e6:,.1f} ms after its launch, though "
+            "nothing that was recorded ran",
             "begin the recording with an idle device (synchronise first), or leave its first part out",
         )
 
@@ -184,11 +184,10 @@ def _is_collective(trace: Trace, work: DeviceWork, at: int) -> bool:
 
 
 def _contention(trace: Trace, device: int, found: _Findings) -> None:
-    told = contention(trace, device)
-    if told.lost_ns > _MANY * told.wall_ns:
+    worked, waited = contention_of(trace, device, trace.index(Unions).spans[device])
+    if waited > _MANY * worked:
         found.partly(
-            f"its threads had no processor for {100 * told.lost_ns / told.wall_ns:.0f} % of the busy time: "
-            "busy says less than it seems",
+            f"no core for {100 * waited / worked:.0f} % of its work: busy says less than it seems",
             "leave more processors to the run",
         )
 

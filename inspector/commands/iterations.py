@@ -69,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
                 "confidence": found.confidence,
                 "iterations": rows,
                 "idle_outside_ns": outside,
+                "idle_is": "of the gaps that its work ended, whole and over all devices: can exceed its length",
             }
         )
     elif args.format == "csv":
@@ -114,7 +115,8 @@ def run(args: argparse.Namespace) -> int:
         )
         common.print_text(
             f"from {found.source}, confidence {found.confidence:.2f}; work counts for the iteration that launched it,"
-            " idle time for the one whose work ended it"
+            " idle time for the one whose work ended it.\nSo idle can be longer than the iteration: a gap that began"
+            " before it counts whole, and devices are added up"
         )
         common.print_text(table(titles, text, left=(2, 8)))
     return 0

@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
 def summary(trace: Trace, devices: list[int], window: Window | None = None) -> dict[str, Any]:
     """The object of the contract, `inflight.summary/1`, for those rows of devices."""
     from inspector.analysis.iterations import Iterations
+    from inspector.commands.serving import serving
 
     info = trace.info
     records = {name: trace.records(name) for name in RECORDS}
@@ -76,6 +77,7 @@ def summary(trace: Trace, devices: list[int], window: Window | None = None) -> d
         },
         "configuration": _configuration(trace),
         "devices": [_device(trace, device, window) for device in devices],
+        "serving": serving(trace, window),
         **({"layers": _layers(trace)} if trace.layers else {}),
         **({"results": [_result(results) for results in trace.results]} if trace.results else {}),
     }
@@ -180,13 +182,17 @@ def _configuration(trace: Trace) -> dict[str, Any]:
 def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
     from inspector.analysis.busy import busy
     from inspector.analysis.completeness import verdict
-    from inspector.analysis.contention import contention
+    from inspector.analysis.edges import edges
+    from inspector.analysis.origins import at_work_meanwhile, by_pause, by_probe
+    from inspector.analysis.pipeline import contention_of
     from inspector.analysis.recoverable import recoverable
-    from inspector.analysis.rollup import idle_by_cause
+    from inspector.analysis.rollup import clipped, idle_by_cause
 
     figures, trust = busy(trace, device, window), verdict(trace, device)
-    table = trace["devices"]
-    told = contention(trace, device, figures.span)
+    table, numbers = trace["devices"], trace["devices"]["number"]
+    slices, start, end = clipped(trace, device, figures.span)
+    around = edges(trace, device)
+    worked, waited = contention_of(trace, device, figures.span)
     return {
         "device": int(table["number"][device]),
         "name": trace.names[int(table["name"][device])],
@@ -200,15 +206,57 @@ def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
             {"cause": each.cause, "ns": each.total_ns, "from": each.basis}
             for each in recoverable(trace, device, figures.span)
         ],
-        "stage_work_ns": told.wall_ns,
-        "stage_work_without_processor_ns": told.lost_ns,
+        "stage_work_ns": worked,
+        "stage_work_without_processor_ns": waited,
         "kernel_busy_ns": figures.kernel_ns,
         "copy_busy_ns": figures.copy_ns,
         "copy_overlap_ns": figures.overlap_ns,
         "communication_ns": figures.communication_ns,
         "communication_hidden_ns": figures.hidden_communication_ns,
+        "paused_by_user_ns": int((end - start)[by_pause(trace, slices)].sum()),
+        "own_probe_idle_ns": int((end - start)[by_probe(trace, slices)].sum()),
+        "at_work_while_waiting_for_a_peer_ns": {
+            str(numbers[other]) if other >= 0 else "none": ns
+            for other, ns in at_work_meanwhile(trace, slices, start, end)
+        },
+        "before_first_work_ns": around.before_ns,
+        "after_last_work_ns": around.after_ns,
+        "paused_at_the_end_ns": around.paused_ns,
         "verdict": {"level": trust.level, "reasons": list(trust.reasons), "advice": list(trust.advice)},
     }
+
+
+def _beside(device: dict[str, Any]) -> list[str]:
+    """What the share alone does not say."""
+    from inspector import units
+
+    said = []
+    if device["copy_busy_ns"] > device["kernel_busy_ns"]:
+        kernels, copies = (units.share(device[key], device["span_ns"]) for key in ("kernel_busy_ns", "copy_busy_ns"))
+        said.append(f"mostly copies: {copies} of the time, kernels {kernels}")
+    if device["before_first_work_ns"]:
+        said.append(f"starts {units.time(device['before_first_work_ns'])} after the host's first record")
+    if device["after_last_work_ns"]:
+        said.append(f"no work in the last {units.time(device['after_last_work_ns'])} of the trace")
+    if device["paused_at_the_end_ns"]:
+        said.append(f"paused by the user for {units.time(device['paused_at_the_end_ns'])} of that")
+    if device["paused_by_user_ns"]:
+        said.append(f"{units.time(device['paused_by_user_ns'])} of the idle time paused by the user")
+    if device["own_probe_idle_ns"]:
+        said.append(f"{units.time(device['own_probe_idle_ns'])} of the idle time in inflight's own probe")
+    return said
+
+
+def _meanwhile(trace: Trace, rows: dict[int, int], device: dict[str, Any]) -> list[str]:
+    """Who was at work while it waited for a peer."""
+    from inspector import units
+
+    found = device["at_work_while_waiting_for_a_peer_ns"]
+    told = [
+        f"{trace.device_short(rows[int(number)]) if number != 'none' else 'no other device'} {units.time(ns)}"
+        for number, ns in found.items()
+    ]
+    return [f"while it waited for a peer, at work: {', '.join(told)}"] if told else []
 
 
 def _configuration_lines(trace: Trace) -> list[str]:
@@ -233,6 +281,7 @@ def _configuration_lines(trace: Trace) -> list[str]:
 def _text(trace: Trace, found: dict[str, Any]) -> str:
     from inspector import units
     from inspector.analysis.causes import EXPLANATIONS
+    from inspector.commands.serving import serving_lines
     from inspector.report.text import table
 
     head = found["trace"]
@@ -277,12 +326,14 @@ def _text(trace: Trace, found: dict[str, Any]) -> str:
             f"  these figures: {device['verdict']['level']}",
             *(f"    {reason}" for reason in device["verdict"]["reasons"] + device["verdict"]["advice"]),
         ]
+        lines += [f"  {words}" for words in [*_beside(device), *_meanwhile(trace, rows, device)]]
         causes = [
             (f"  {cause}", units.time(ns), units.share(ns, idle), EXPLANATIONS[cause])
             for cause, ns in device["idle_by_cause_ns"].items()
         ]
         if causes:
             lines += ["", table(("  idle because of", "time", "of idle", ""), causes, left=(0, 3))]
+    lines += serving_lines(found["serving"])
     notes = found["quality"]["notes"]
     if notes:
         lines += ["", "Notes"]

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.analysis.contention import Contention, contention
 from inspector.analysis.pipeline import (
     DRAIN,
     FILL,
@@ -19,6 +18,7 @@ from inspector.analysis.pipeline import (
     PREVIOUS,
     UNTOLD,
     Pipeline,
+    contention_of,
     pipeline_figures,
 )
 from inspector.trace.builder import Builder
@@ -358,5 +358,5 @@ def test_what_work_of_a_processor_waited_for_it(cells: list[Cell], data: st.Data
             if cell.stage == stage and cell.cpu >= 0 and window.start <= cell.start and cell.end <= window.end
         ]
         wall = sum(cell.end - cell.start for cell in mine)
-        assert contention(trace, stage, window) == Contention(wall, sum(cell.cpu for cell in mine))
-    assert contention(trace, draft, window) == contention(trace, gpu, window) == Contention(0, 0)
+        assert contention_of(trace, stage, window) == (wall, wall - sum(cell.cpu for cell in mine))
+    assert contention_of(trace, draft, window) == contention_of(trace, gpu, window) == (0, 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -64,6 +66,22 @@ def test_three_digits_are_near_and_read_back(ns: int) -> None:
     assert abs(units.parse_time(text) - ns) <= abs(ns) * 0.005 + 0.5
     assert "e" not in text
     assert int(units.exact(ns).replace(",", "")) == ns
+
+
+@given(ns=st.integers(-(10**15), 10**15), span=st.integers(1, 10**10))
+def test_a_place_in_time_is_found_again_by_its_words(ns: int, span: int) -> None:
+    text = units.place(ns, span)
+    finest = 1 if span < 1000 or abs(ns) < 10**6 else 1000
+    number, unit = text.split()
+    factor = {"s": 10**9, "ms": 10**6, "µs": 10**3, "ns": 1}[unit]
+    # Cut, not rounded: what lies before a place never reads as if it lay behind it.
+    assert Fraction(number) * factor == (abs(ns) // finest * finest) * (-1 if ns < 0 else 1)
+
+
+def test_places_of_gaps_in_a_long_run_differ() -> None:
+    assert units.place(448_123_456_789, 2_000_000) == "448.123456 s"
+    assert units.place(448_123_456_789, 48) == "448.123456789 s"
+    assert [units.place(ns) for ns in (0, 999, 12_345, 12_345_678)] == ["0 ns", "999 ns", "12.345 µs", "12.345 ms"]
 
 
 def test_other_quantities() -> None:

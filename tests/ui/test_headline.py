@@ -126,6 +126,8 @@ def test_time_in_no_gap_is_told_beside_the_range() -> None:
     said = range_words(10_700_000, "GPU", Edges(8_370_000, 0))
     assert said[0] == "10.7 ms, first to last GPU work, starts 8.37 ms after the host's first record"
     assert all("8.37 ms" in form for form in said)
+    paused = range_words(10_700_000, "CPU", Edges(0, 1_200_000_000, 900_000_000))
+    assert paused[0] == "10.7 ms, first to last CPU work, paused by the user for 900 ms"
     assert all("1.20 s" in form for form in range_words(10_700_000, "CPU", Edges(8_370_000, 1_200_000_000)))
 
 
@@ -135,7 +137,10 @@ def test_time_in_no_gap_is_told_beside_the_range() -> None:
         ("kineto/vllm_decode_graph_execution.json.gz", ("starts 8.37 ms after the host's first record",)),
         (
             "kineto/sglang_qwen3_8b_prefilldecode.json.gz",
-            ("not queue latency: the trace has no reason", "partly to be trusted: the first work of stream 3"),
+            (
+                "not queue latency: the trace has no reason",
+                "partly to be trusted: earlier work seems missing: the first of stream 3",
+            ),
         ),
         ("nsys/h100x2_fsdp_1s.sqlite", ("99.3 %, mostly copies", "copies 97.0 %, kernels 2.3 %")),
     ],

@@ -13,7 +13,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from inspector import units
-from inspector.analysis.pipeline import IDLE, Pipeline, pipeline_figures
+from inspector.analysis.busy import busy
+from inspector.analysis.pipeline import IDLE, Pipeline, contention_of, pipeline_figures
 from inspector.trace.builder import Builder
 from inspector.trace.selection import Selection, Window
 from inspector.trace.trace import Trace, TraceInfo
@@ -23,6 +24,7 @@ from tests.ui.user import User
 from ui.export import write_png, write_svg
 from ui.views.pipeline import PipelineView, against, notes
 from ui.views.view import State
+from ui.widgets.elided import Elided
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,7 @@ def test_one_stage_is_no_pipeline_either_but_tells_its_contention(user: User) ->
     open_pipeline(user, builder.build(TraceInfo((), "recording")))
     assert user.sees("there is one stage")
     assert user.sees("In 25.0 % of the time of its passes in view its thread had no processor")
-    assert user.sees("25.0 % of it without a processor")
+    assert user.sees("25.0 % of the work without a core")
 
 
 def test_it_says_the_share_of_bubbles_and_what_it_should_be(user: User, engine: Trace) -> None:
@@ -275,3 +277,11 @@ def test_it_lives_through_themes_sizes_and_selections(user: User, engine: Trace)
     object.__setattr__(engine.info, "details", {"cores": "2"})
     assert view._answer is not None
     assert any("at most 67 % can be busy" in each for each in notes(view._answer, engine))
+
+
+def test_the_headline_says_what_of_the_work_had_no_processor(user: User, engine: Trace) -> None:
+    user.session.set_trace(engine)
+    worked, waited = contention_of(engine, 0, busy(engine, 0).span)
+    assert worked > waited > 0
+    said = f"{100 * waited / worked:.1f} % of the work without a core"
+    assert any(each.full.endswith(said) for each in user.headline.findChildren(Elided))

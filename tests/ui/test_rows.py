@@ -185,6 +185,28 @@ def test_a_host_is_named_only_where_the_host_was_late_and_as_most_only_from_half
     assert host_words(Cause(CAUSES.index("graph internal"), 100, "", 0)) == "no host call behind it"
 
 
+def test_causes_say_what_their_names_do_not() -> None:
+    drawn = draw(
+        """
+    gpu 0 stream 7             .AA...............BB
+    gpu 1 stream 7 process 2   ...........CCCC.....
+    thread 1 calls             L...............LL..
+    thread 1 process 2 calls   L...................
+    thread 1 nvtx              ..QQQQXXXRRRRRRYY...
+    thread 1 os                ..O..O.O............
+    """,
+        ranges={"X": "paused by the user", "R": "receive", "Y": "inflight probe: reading operators"},
+    )
+    found = gap_rows(drawn.trace, 0, None, Options()).notes
+    assert {CAUSES[cause]: words for cause, words in found.items()} == {
+        "no requests": "paused by the user 3.00 µs",
+        "host code": "inflight's own probe 1.00 µs",
+        "waiting for a peer": "meanwhile at work: GPU 1 4.00 µs, no other device 2.00 µs",
+    }
+    # Of a range only what lies in it.
+    assert gap_rows(drawn.trace, 0, Window(7_000, 9_000), Options()).notes == {0: "paused by the user 2.00 µs"}
+
+
 def test_the_next_gap_is_the_longest_piece_of_any_cause_that_can_be_changed() -> None:
     # Host code has more in total, in two gaps; the one wait for the GPU is longer than either.
     drawn = draw("""

@@ -89,7 +89,8 @@ class Gaps(View):
         self._answer = answer
         only = self.options.only
         self.scope.set_text(*self.session.scope())
-        self.bar.set_parts(answer.by_cause, answer.idle_ns, only[1] if only and only[0] == "cause" else -1)
+        selected = only[1] if only and only[0] == "cause" else -1
+        self.bar.set_parts(answer.by_cause, answer.idle_ns, selected, answer.notes)
         subject = (answer.device, answer.window, self.options)
         self.table.set_content(answer.content, self.options.sort, self.options.descending, subject)
         self.only.setVisible(only is not None)

@@ -206,7 +206,8 @@ class Headline(View):
         full = f"{said}: {first}" if first else said
         # A reason is worth its room even where it is cut; without one there are words to spare.
         brief = short.get(verdict.level, said)
-        self._trust.set_text(full, f"{brief}: {first}" if first else brief)
+        shorter = (f"{brief}: {first}", f"{brief}: {first.partition(': ')[0]}") if first else (brief,)
+        self._trust.set_text(full, *shorter)
         self._trust.setToolTip("\n".join([*verdict.reasons, *verdict.advice]))
 
     def _follow(self) -> None:

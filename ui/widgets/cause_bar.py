@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
@@ -25,15 +25,18 @@ class CauseBar(QWidget):
         self._theme = theme
         self._parts: Sequence[tuple[int, int]] = ()
         self._idle = 0
+        self._notes: Mapping[int, str] = {}
         self._places: list[tuple[QRectF, int]] = []
         self.selected = -1
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Idle time by cause")
 
-    def set_parts(self, parts: Sequence[tuple[int, int]], idle_ns: int, selected: int) -> None:
-        """(cause, ns), largest first; their sum is `idle_ns`. `selected` is a cause or -1."""
-        self._parts, self._idle, self.selected = parts, idle_ns, selected
+    def set_parts(
+        self, parts: Sequence[tuple[int, int]], idle_ns: int, selected: int, notes: Mapping[int, str] | None = None
+    ) -> None:
+        """(cause, ns), largest first; their sum is `idle_ns`. `selected` is a cause or -1; `notes` say more of some."""
+        self._parts, self._idle, self.selected, self._notes = parts, idle_ns, selected, notes or {}
         self.setAccessibleDescription(self.text())
         self._lay_out()
         self.update()
@@ -41,7 +44,8 @@ class CauseBar(QWidget):
     def text(self) -> str:
         """What the bar says, in words."""
         return ", ".join(
-            f"{CAUSES[cause]} {units.time(ns)} ({units.share(ns, self._idle)})" for cause, ns in self._parts
+            f"{CAUSES[cause]} {units.time(ns)} ({'; '.join([units.share(ns, self._idle), *self._note(cause)])})"
+            for cause, ns in self._parts
         )
 
     def sizeHint(self) -> QSize:
@@ -86,7 +90,7 @@ class CauseBar(QWidget):
                 painter.fillRect(QRectF(rect.left(), below, rect.width(), px(2)), self._theme.color("accent"))
             room.setLeft(room.left() + metrics.horizontalAdvance(CAUSES[cause]) + px(6))
             painter.setPen(self._theme.color("muted"))
-            painter.drawText(room, int(Qt.AlignmentFlag.AlignVCenter), self._figures(ns))
+            painter.drawText(room, int(Qt.AlignmentFlag.AlignVCenter), self._figures(cause, ns))
         if self.hasFocus():
             painter.setPen(QPen(self._theme.color("accent"), 2))
             painter.drawRect(QRectF(0, 0, self.width(), px(14)).adjusted(1, 1, -1, -1))
@@ -120,8 +124,11 @@ class CauseBar(QWidget):
                 return True
         return super().event(event)
 
-    def _figures(self, ns: int) -> str:
-        return f"{units.time(ns)} · {units.share(ns, self._idle)}"
+    def _figures(self, cause: int, ns: int) -> str:
+        return " · ".join([units.time(ns), units.share(ns, self._idle), *self._note(cause)])
+
+    def _note(self, cause: int) -> list[str]:
+        return [self._notes[cause]] if cause in self._notes else []
 
     def _at(self, x: float, y: float) -> int:
         return next((cause for rect, cause in self._places if rect.contains(x, y)), -1)
@@ -142,7 +149,7 @@ class CauseBar(QWidget):
         x, y, line = 0.0, float(px(20)), metrics.height() + px(4)
         places = []
         for cause, ns in self._parts:
-            room = px(9 + 6 + 6) + metrics.horizontalAdvance(CAUSES[cause] + self._figures(ns)) + 2
+            room = px(9 + 6 + 6) + metrics.horizontalAdvance(CAUSES[cause] + self._figures(cause, ns)) + 2
             if x and x + room > width:
                 x, y = 0.0, y + line
             places.append((QRectF(x, y, room, line), cause))
