@@ -47,6 +47,15 @@ def measures(picture: SpeculationPicture) -> list[Measure]:
     return [pooled, of_requests, per_pass, _given(picture.everything), *_groups(picture), _best(picture)]
 
 
+def mixed_words(picture: SpeculationPicture) -> list[str]:
+    """That figures are of several ways to draft, where it was changed within what they are of."""
+    if not picture.mixed:
+        return []
+    time, what = picture.mixed[-1]
+    more = f", the last of {len(picture.mixed):,} such changes" if len(picture.mixed) > 1 else ""
+    return [f"Drafting was changed at {units.time(time)} ({what}{more}): figures mix both sides, a range tells one"]
+
+
 def _given(everything: Group) -> Measure:
     counted = everything.counts
     if counted.emitted < 0 or not counted.passes:
@@ -79,8 +88,10 @@ def _best(picture: SpeculationPicture) -> Measure:
     # Beside the chart of groups it has to be said that this is of all of them.
     title = "Best draft length" + (", all requests" if picture.groups else "")
     if found.doubtful:
-        short = ("Best length", "cannot tell")
-        return Measure(title, "cannot tell", "change it as it runs", "", f"{best_words(found)}: {DOUBT}", short)
+        # How to come to know it is the part to read where there is room for one.
+        short = ("Best: cannot tell", "change it")
+        tip = f"{best_words(found)}: {DOUBT}"
+        return Measure("Best length: cannot tell", "change it as it runs", "", "", tip, short)
     low, high = found.among
     value = (str(found.best) if low == high else f"{low} to {high}") if high else "none"
     tip = (
