@@ -217,7 +217,7 @@ def test_where_passes_do_not_tell_which_length_is_best_none_is_named(user: User)
     best = measures(said)[-1]
     # Where there is little room it still says what to do about it.
     assert (best.title, best.value) == ("Best length: cannot tell", "change it as it runs")
-    assert best.short == ("Best: cannot tell", "change it")
+    assert best.short == (("Best: cannot tell", "change it"),)
     assert "change the draft length while it runs" in best.tip
     view.by_length.show_picture(said)
     assert "cannot be told" in view.by_length.headings()[0]

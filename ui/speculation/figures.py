@@ -22,7 +22,7 @@ def measures(picture: SpeculationPicture) -> list[Measure]:
         f"{units.count(accepted)} of {units.count(drafted)}",
         "measured",
         f"{accepted:,} of {drafted:,} draft tokens accepted (pooled: every token counts the same)",
-        ("Of all tokens", units.share(accepted, drafted)),
+        (("Of all tokens", units.share(accepted, drafted)),),
     )
     if picture.everything is None or picture.by_request is None:
         return [pooled, *(Measure(title, _UNKNOWN, "needs steps") for title in ("Mean of requests", "Tokens per pass"))]
@@ -34,7 +34,7 @@ def measures(picture: SpeculationPicture) -> list[Measure]:
         f"{had:,} requests",
         "measured",
         f"mean of the rates of {had:,} requests that had drafts: every request counts the same",
-        ("Mean of requests", f"{100 * mean:.1f} %" if isfinite(mean) else _UNKNOWN),
+        (("Mean of requests", f"{100 * mean:.1f} %" if isfinite(mean) else _UNKNOWN),),
     )
     made, drafting = counted.passes, counted.drafting
     per_pass = Measure(
@@ -89,7 +89,7 @@ def _best(picture: SpeculationPicture) -> Measure:
     title = "Best draft length" + (", all requests" if picture.groups else "")
     if found.doubtful:
         # How to come to know it is the part to read where there is room for one.
-        short = ("Best: cannot tell", "change it")
+        short = (("Best: cannot tell", "change it"),)
         tip = f"{best_words(found)}: {DOUBT}"
         return Measure("Best length: cannot tell", "change it as it runs", "", "", tip, short)
     low, high = found.among
@@ -104,5 +104,5 @@ def _best(picture: SpeculationPicture) -> Measure:
     if untold:
         tip += f". For {', '.join(untold)} alone it cannot be told: a group has fewer passes than all together"
     return Measure(
-        title, value, speedup_words(found), "estimated", tip, ("Best, all" if picture.groups else title, value)
+        title, value, speedup_words(found), "estimated", tip, (("Best, all" if picture.groups else title, value),)
     )
