@@ -18,9 +18,10 @@ from inspector.trace.header import Header, Info, Said
 from inspector.trace.ring import SUFFIX as RING_SUFFIX
 from inspector.trace.save import write_tables
 from probes.inprocess.producer import UNMADE
+from probes.inprocess.watch import OFF
 
 OUTPUT = "output.log"
-_LEFTOVERS = (".arrows", RING_SUFFIX, UNMADE)
+_LEFTOVERS = (".arrows", RING_SUFFIX, UNMADE, OFF)
 # Tables are gathered bit by bit in files without a name, which double when they are full and hold some columns more.
 # To put rows in their places that came late takes a table at a time into the memory, about three times.
 _FIXED_BYTES = 256 << 20

@@ -23,11 +23,13 @@ from inspector.trace.quality import Quality
 from inspector.trace.ring import SUFFIX as RING_SUFFIX
 from inspector.trace.save import SUFFIX
 from probes.inprocess.producer import UNMADE
+from probes.inprocess.watch import OFF
 from probes.streams import Drain, Streams
 
 _SECOND = 1_000_000_000
 _SPARE_BYTES = 1 << 14
 _UNMADE = re.compile(rf"([A-Za-z0-9_-]+){re.escape(UNMADE)}")
+_OFF = re.compile(rf"([A-Za-z0-9_-]+){re.escape(OFF)}")
 _MOST_REASON = 200
 
 
@@ -102,10 +104,17 @@ class Recording:
 
     def unmade_rings(self) -> dict[str, str]:
         """Producers whose ring could not be made ("engine-4711"), and why."""
+        return self._reasons(_UNMADE, "no room on the disk")
+
+    def off_probes(self) -> dict[str, str]:
+        """Probes that are off in a process which could not make a ring to say so ("torch_guest-4711"), and why."""
+        return self._reasons(_OFF, "it does not say why")
+
+    def _reasons(self, called: re.Pattern[str], otherwise: str) -> dict[str, str]:
         found = {}
         for name in sorted(os.listdir(self.path)):
-            if match := _UNMADE.fullmatch(name):
-                found[match[1]] = _reason(self.path / name) or "no room on the disk"
+            if match := called.fullmatch(name):
+                found[match[1]] = _reason(self.path / name) or otherwise
         return found
 
     @property

@@ -121,6 +121,8 @@ class MainWindow(QMainWindow):
                 self.menus.menus["View"].addAction(self.docks.add(view).toggleViewAction())
             if view.ID == "run":
                 self.desk.listen_to(view)
+            if view.ID == "results":
+                view.asked_place.connect(self.middle.show_place)  # type: ignore[attr-defined, union-attr]
             if self.session.trace is not None:
                 view.begin()
             yield view
@@ -142,13 +144,13 @@ class MainWindow(QMainWindow):
         now = self.current_view()
         shown[(shown.index(now) + 1 if now in shown else 0) % len(shown)].take_focus()
 
-    def show_view(self, view_id: str) -> None:
-        """Bring a view into sight and give it the focus."""
+    def show_view(self, view_id: str, focus: bool = True) -> None:
+        """Bring a view into sight and give it the focus, unless keys are to go where they went."""
         dock = self.docks.find(view_id)
         if dock is not None:
             dock.show()
             dock.raise_()
-        if view_id in self.views:
+        if focus and view_id in self.views:
             self.views[view_id].take_focus()
 
     def float_view(self) -> None:

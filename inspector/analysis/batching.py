@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from inspector.analysis.iterations import Iterations
 from inspector.trace.selection import Window
 
 if TYPE_CHECKING:
+    from inspector.configuration.settings import Configuration
     from inspector.trace.trace import Trace
 
 Int = npt.NDArray[np.int64]
@@ -23,7 +24,8 @@ class Batches:
     """The iterations of one engine process in order, from whatever tells of them; -1 is unknown everywhere.
 
     `row` is the row of the iterations table, -1 where they come from ranges. `scheduled` requests are those in the
-    context and the generation phase; `room` and `budget` are what the iteration may hold, in requests and tokens.
+    context and the generation phase; `room` and `budget` are what the iteration may hold, in requests and tokens;
+    `room_from` and `budget_from` say where the configuration has them, '' where they were recorded.
     """
 
     source: str
@@ -40,6 +42,8 @@ class Batches:
     context_tokens: Rows
     room: Rows
     budget: Rows
+    room_from: str = ""
+    budget_from: str = ""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -50,6 +54,25 @@ class Batches:
         known = (self.context >= 0) & (self.generation >= 0)
         batch: Rows = np.where(known, self.context + self.generation, -1).astype(np.int32)
         return batch
+
+
+def engine_batches(trace: Trace, process: int | None) -> Batches | None:
+    """Those of a process (None: the first one), with the limits of the configuration where none were recorded."""
+    found, config = trace.index(EngineBatches).of(process), trace.info.configuration
+    if found is None:
+        return None
+    size, tokens = (_limit(found, config, name) for name in ("max_batch_size", "max_num_tokens"))
+    if size is not None and not (found.room > 0).any():
+        found = replace(found, room=size, room_from=config.settings["max_batch_size"].origin)
+    if tokens is not None and not (found.budget > 0).any():
+        found = replace(found, budget=tokens, budget_from=config.settings["max_num_tokens"].origin)
+    return found
+
+
+def _limit(batches: Batches, config: Configuration, name: str) -> Rows | None:
+    limit = config.integer(name)
+    # Beyond that it is no limit of anything.
+    return None if limit is None or limit >= 1 << 31 else np.full(len(batches), limit, np.int32)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from inspector.analysis.page_log import ALLOCATED, EVICTED, OFFLOADED, RESTORED, REUSED
 from inspector.analysis.page_replay import USED, Replay
 from inspector.analysis.pages import Pages, cached_tokens, counts_of
+from inspector.analysis.told_pages import ToldPages
 from inspector.trace.selection import Window
 from inspector.trace.table import Table
 
@@ -150,13 +151,15 @@ def _contiguous(trace: Trace, pages: Pages) -> tuple[int, int, int, int]:
 def _growth(trace: Trace, pages: Pages) -> tuple[float, int | None]:
     """Pages per second, and ns until none can be had."""
     span = min(GROWTH_NS, pages.time)
-    if span <= 0 or pages.counts.unknown:
+    counts, told = pages.counts, trace.index(ToldPages).applies
+    # What is cached or free can be had either way; before the first record nothing is told.
+    if span <= 0 or (counts.unknown and not (told and counts.unknown < counts.blocks)):
         return 0.0, None
     used = counts_of(trace, np.array([pages.time - span, pages.time], np.int64))[1]
     grown = int(used[1] - used[0])
     if grown <= 0:
         return grown * 1e9 / span, None
-    return grown * 1e9 / span, max(pages.counts.available, 0) * span // grown
+    return grown * 1e9 / span, max(counts.available + counts.unknown, 0) * span // grown
 
 
 def _waiting(iterations: Table, time: int) -> int:

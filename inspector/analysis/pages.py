@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from inspector.analysis.page_log import ALLOCATED, OFFLOADED, REUSED
+from inspector.analysis.page_log import OFFLOADED
 from inspector.analysis.page_replay import FREE, KEPT, UNKNOWN, USED, Replay
 from inspector.analysis.page_steps import CERTAIN, STATUS
+from inspector.analysis.told_pages import ToldPages
 from inspector.trace.schema import NEVER, PHASES
 from inspector.trace.table import Array
 
@@ -29,7 +30,8 @@ class Counts:
     """Pages of a pool of `blocks` at a moment: `used` are referenced, `kept` unowned with contents that can be reused.
 
     used + kept + free + unknown = blocks, and `host` + `host_unknown` of `host_blocks` host pages are not free, where
-    the events fit the pool. A negative `free` says that they do not.
+    the events fit the pool. A negative `free` says that they do not. Where ToldPages apply, `unknown` pages are either
+    cached or free; all are before anything is told.
     """
 
     blocks: int
@@ -95,6 +97,9 @@ def pages_at(trace: Trace, time: int) -> Pages:
     flags = _pick(replay.flags, at, 0)
     fresh = np.where(np.arange(len(last)) < base, UNKNOWN, FREE)
     status = np.where(known, flags & STATUS, fresh).astype(np.int8)
+    if trace.index(ToldPages).applies:
+        # Without contents to be reused a page may well be in use.
+        status[status == FREE] = UNKNOWN
     refs = _pick(replay.refs, at, 0)
     # Pages outside of the pool are shown as long as somebody is on them.
     size = max(counts.blocks, int(np.flatnonzero((status == USED) | (status == KEPT)).max(initial=-1)) + 1)
@@ -144,18 +149,6 @@ def counts_at(trace: Trace, time: int) -> Counts:
     return Counts(*(int(column[0]) for column in found))
 
 
-def told_in_use(trace: Trace, pages: Pages) -> tuple[int, int] | None:
-    """Pages in use and free by the engine's record of the iteration at that moment, where page events tell only what is
-    cached, as those of a server do; None where they tell who holds a page, or no record tells.
-    """
-    iterations, kinds = trace["iterations"], trace.index(Replay).log.kind
-    at = int(np.searchsorted(iterations["start"], pages.time, "right")) - 1
-    if at < 0 or pages.counts.used or np.isin(kinds, (ALLOCATED, REUSED)).any():
-        return None
-    used, free = int(iterations["used_blocks"][at]), int(iterations["free_blocks"][at])
-    return (used, free) if used >= 0 and free >= 0 else None
-
-
 def counts_of(trace: Trace, times: Int) -> tuple[Int, ...]:
     """The fields of Counts at each of `times` (ns), int64."""
     replay = trace.index(Replay)
@@ -168,19 +161,35 @@ def counts_of(trace: Trace, times: Int) -> tuple[Int, ...]:
     used, kept, settled, host, host_settled = counts
     unknown = np.maximum(np.minimum(stretches.base[stretch], blocks) - settled, 0)
     host_unknown = np.maximum(np.minimum(stretches.host_base[stretch], host_blocks) - host_settled, 0)
+    told = trace.index(ToldPages)
+    if told.applies:
+        # Without any event nothing is known of what is cached, neither here nor in host memory.
+        perhaps, host_unknown = (unknown, host_unknown) if len(replay) else (blocks, host_blocks)
+        blocks, used, kept, unknown = told.counts(times, blocks, kept, perhaps)
     return blocks, used, kept, unknown, host_blocks, host, host_unknown
 
 
-def settled_use(replay: Replay, events: slice) -> Int:
-    """Pages in use after each event; -1 where others of the same time follow, since nobody can look in between."""
-    time = replay.log.time[events]
-    return np.where(np.append(time[1:] != time[:-1], True), replay.counts[0, events], -1).astype(np.int64)
+def use_times(trace: Trace) -> Int:
+    """When pages in use may change, ns: at page events, or where those do not tell, at iterations."""
+    told = trace.index(ToldPages)
+    return told.start if told.applies else trace.index(Replay).log.time
+
+
+def settled_use(trace: Trace, which: slice) -> Int:
+    """Pages in use after each of those times; -1 where others of the same time follow, since nobody can look in
+    between, and where it is not told.
+    """
+    told, replay = trace.index(ToldPages), trace.index(Replay)
+    if told.applies:
+        return told.used[which]
+    time = replay.log.time[which]
+    return np.where(np.append(time[1:] != time[:-1], True), replay.counts[0, which], -1).astype(np.int64)
 
 
 def busiest(trace: Trace) -> int:
     """When most pages were in use, ns; 0 without events."""
-    replay = trace.index(Replay)
-    return int(replay.log.time[int(np.argmax(settled_use(replay, slice(None))))]) if len(replay) else 0
+    times = use_times(trace)
+    return int(times[int(np.argmax(settled_use(trace, slice(None))))]) if len(times) else 0
 
 
 @dataclass(frozen=True)

@@ -312,6 +312,23 @@ class PipelineFigures:
         return (wall - int(self.cpu_ns.sum())) / wall if wall else float("nan")
 
 
+def contention_of(trace: Trace, device: int, window: Window) -> tuple[int, int]:
+    """(wall time, of it without a processor), ns, of the work of the stage that a row of devices stands for.
+
+    (0, 0) where it stands for none, as only processors do: nobody tells how a GPU's work waits for one.
+    """
+    if trace.device_kind(device) != "CPU" or not len(trace["stage_work"]):
+        return 0, 0
+    pipeline = trace.index(Pipeline)
+    number = int(trace["devices"]["number"][device])
+    if number not in pipeline.cells.stages:
+        return 0, 0
+    stage = pipeline.cells.stages.index(number)
+    found = pipeline_figures(pipeline, window)
+    wall = int(found.wall_ns[stage])
+    return wall, wall - int(found.cpu_ns[stage])
+
+
 def pipeline_figures(pipeline: Pipeline, window: Window) -> PipelineFigures:
     """Figures of the window."""
     stages, found, slices, spans = pipeline.num_stages, pipeline.cells, pipeline.slices, pipeline.spans

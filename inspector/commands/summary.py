@@ -180,11 +180,13 @@ def _configuration(trace: Trace) -> dict[str, Any]:
 def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
     from inspector.analysis.busy import busy
     from inspector.analysis.completeness import verdict
+    from inspector.analysis.pipeline import contention_of
     from inspector.analysis.recoverable import recoverable
     from inspector.analysis.rollup import idle_by_cause
 
     figures, trust = busy(trace, device, window), verdict(trace, device)
     table = trace["devices"]
+    worked, waited = contention_of(trace, device, figures.span)
     return {
         "device": int(table["number"][device]),
         "name": trace.names[int(table["name"][device])],
@@ -198,6 +200,8 @@ def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
             {"cause": each.cause, "ns": each.total_ns, "from": each.basis}
             for each in recoverable(trace, device, figures.span)
         ],
+        "stage_work_ns": worked,
+        "stage_work_without_processor_ns": waited,
         "kernel_busy_ns": figures.kernel_ns,
         "copy_busy_ns": figures.copy_ns,
         "copy_overlap_ns": figures.overlap_ns,
@@ -256,11 +260,20 @@ def _text(trace: Trace, found: dict[str, Any]) -> str:
     rows = {number: row for row, number in enumerate(trace["devices"]["number"].tolist())}
     for device in found["devices"]:
         span, idle = device["span_ns"], device["idle_ns"]
+        worked, waited = device["stage_work_ns"], device["stage_work_without_processor_ns"]
         lines += [
             "",
             trace.device_name(rows[device["device"]]),
             f"  busy {units.share(device['busy_ns'], span)} of {units.time(span)}"
             f" · idle {units.time(idle)} in {device['gaps']:,} gaps · {device['work']:,} records of work",
+            *(
+                [
+                    f"  of the target's forward passes {units.share(waited, worked)} without a processor"
+                    f" ({units.time(waited)} of {units.time(worked)}): contention"
+                ]
+                if worked
+                else []
+            ),
             f"  these figures: {device['verdict']['level']}",
             *(f"    {reason}" for reason in device["verdict"]["reasons"] + device["verdict"]["advice"]),
         ]

@@ -13,6 +13,7 @@ from inspector import units
 from inspector.analysis.bandwidth import Bandwidth, Bandwidths, Rate
 from inspector.analysis.iterations import Iterations
 from inspector.picture.curves import CounterSamples, Samples, curve
+from inspector.picture.modelled import Least, LeastFigures, least, least_figures
 from inspector.picture.viewport import Grid
 from inspector.trace.selection import Window
 
@@ -59,10 +60,12 @@ class Strip:
 
 @dataclass(frozen=True)
 class Bars:
-    """The mean share of the peak per iteration: its span, the share (NaN unknown), its kind and number.
+    """The mean share of the peak per iteration: its span, the share (NaN unknown), its kind and number, and the least
+    that it must move.
 
     Where iterations are narrower than half a pixel, each bar is the one with the highest share of those that begin in
-    its pixel column, `of` how many, and from `start` to `end` is that column.
+    its pixel column (where none is measured, with the highest modelled rate), `of` how many, and from `start` to `end`
+    is that column.
     """
 
     start: Int
@@ -71,6 +74,12 @@ class Bars:
     kind: tuple[str, ...]
     number: Int
     of: Int
+    least: Least
+
+    @property
+    def top_rate(self) -> float:
+        """The highest modelled rate among them, bytes/s; 0 where none is known."""
+        return float(np.fmax.reduce(self.least.rate, initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -88,6 +97,8 @@ class BandwidthPicture:
     write: float
     covered_ns: int
     basis: str
+    peak: int
+    least: LeastFigures
 
 
 def bandwidth_picture(trace: Trace, device: int, window: Window, chosen: Window | None, width: int) -> BandwidthPicture:
@@ -95,6 +106,7 @@ def bandwidth_picture(trace: Trace, device: int, window: Window, chosen: Window 
     width = max(width, 1)
     scope = chosen or trace.whole
     found = trace.index(Bandwidths).of(device)
+    peak = max(int(trace["devices"].get("bandwidth")[device]), -1)
     edges = np.linspace(window.start, window.end, width + 1).astype(np.int64)
     strips: list[Strip] = []
     if found is not None:
@@ -106,13 +118,15 @@ def bandwidth_picture(trace: Trace, device: int, window: Window, chosen: Window 
         width,
         found,
         tuple(strips),
-        _bars(trace, found, window, width),
+        _bars(trace, found, peak, window, width),
         scope,
         found.both.mean(scope.start, scope.end) if found else nothing,
         found.read.mean(scope.start, scope.end) if found and found.read else nothing,
         found.write.mean(scope.start, scope.end) if found and found.write else nothing,
         _covered(found.both, scope) if found else 0,
         trace.info.basis,
+        peak,
+        least_figures(trace, peak, scope),
     )
 
 
@@ -158,23 +172,27 @@ def _top(layers: list[Layer], unit: str) -> float:
     return 100.0 if unit.startswith("%") else max(layer.samples.top * layer.scale for layer in layers) or 1.0
 
 
-def _bars(trace: Trace, found: Bandwidth | None, window: Window, width: int) -> Bars:
+def _bars(trace: Trace, found: Bandwidth | None, peak: int, window: Window, width: int) -> Bars:
     iterations = trace.index(Iterations)
     first = int(np.searchsorted(iterations.end, window.start, "right"))
     last = max(int(np.searchsorted(iterations.start, window.end)), first)
     rows = np.arange(first, last)
     start, end, of = iterations.start[rows], iterations.end[rows], np.ones(len(rows), np.int64)
     share = found.both.means(start, end) if found else np.full(len(rows), np.nan)
+    modelled = least(trace, peak, first, last)
     if len(rows) > 2 * width:
         column = np.clip((start - window.start) * width // max(window.length, 1), 0, width - 1)
         # Ascending by column, then by share, what is not known first: the last of each column has the highest.
-        order = np.lexsort((np.where(np.isfinite(share), share, -1.0), column))
+        highest_first = share if found is not None else modelled.rate
+        order = np.lexsort((np.where(np.isfinite(highest_first), highest_first, -1.0), column))
         highest = np.flatnonzero(np.diff(column[order], append=width))
-        rows, share, column = rows[order[highest]], share[order[highest]], column[order[highest]]
+        chosen = order[highest]
+        rows, share, column, modelled = rows[chosen], share[chosen], column[chosen], modelled.take(chosen)
         of = np.diff(highest, prepend=-1)
         start = window.start + column * window.length // width
         end = window.start + (column + 1) * window.length // width
-    return Bars(start, end, share, tuple(iterations.kind(row) for row in rows.tolist()), iterations.number[rows], of)
+    kinds = tuple(iterations.kind(row) for row in rows.tolist())
+    return Bars(start, end, share, kinds, iterations.number[rows], of, modelled)
 
 
 def _covered(rate: Rate, scope: Window) -> int:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from inspector import units
 from inspector.analysis.page_replay import FREE, KEPT, UNKNOWN, USED
 from inspector.analysis.pages import Pages
+from inspector.analysis.told_pages import ToldPages
 from inspector.picture.hues import RequestHues
 from inspector.picture.palette import HUES, INKS, RAMP, Ink, Theme, ink, rgb, text_on
 from inspector.trace.schema import NEVER
@@ -79,6 +80,9 @@ def page_map(trace: Trace, pages: Pages, by: By) -> PageMap:
     else:
         hues = (INKS[ink("page in use")],)
         held = (("in use", hues),)
+    if trace.index(ToldPages).applies and by != "age":
+        # No cell is in use as far as is told; the curve below the map is.
+        held = (("in use (curve)", (INKS[ink("page in use")],)),)
     legend = [*held]
     rest = (("cached", _CACHED), ("free", _FREE), ("in host memory", _HOST), ("unknown", _UNKNOWN))
     there = set(np.unique(cells).tolist()) | set(np.unique(host).tolist())

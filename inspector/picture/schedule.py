@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from inspector.analysis.batching import Batches, EngineBatches
+from inspector.analysis.batching import Batches, engine_batches
 from inspector.analysis.latency import RequestTimes, request_times, scheduled
 from inspector.analysis.static_batching import NoModel, StaticBatching, static_batching
 from inspector.analysis.steps import CONTEXT, FINISHED, GENERATION, PAUSED, QUEUED, SKIPPED, Steps
@@ -115,7 +115,7 @@ class SchedulePicture:
 
 def schedule(trace: Trace, ask: Ask) -> SchedulePicture:
     """The picture of what is asked for."""
-    engine = trace.index(EngineBatches).of(ask.process)
+    engine = engine_batches(trace, ask.process)
     missing = tuple(_missing(trace, engine))
     none = np.empty(0, np.int32)
     if engine is None:
@@ -338,6 +338,18 @@ def _fullest(trace: Trace) -> int:
     return 1 + max(int(trace["steps"]["drafted"].max(initial=0)), 0)
 
 
+def limits_words(engine: Batches) -> list[str]:
+    """Where limits come from that were not recorded, a sentence each."""
+    return [
+        f"{title} {int(values.max(initial=0)):,} was not recorded: it is {place}"
+        for title, values, place in (
+            ("max_batch_size", engine.room, engine.room_from),
+            ("max_num_tokens", engine.budget, engine.budget_from),
+        )
+        if place
+    ]
+
+
 def _missing(trace: Trace, engine: Batches | None) -> list[str]:
     how = trace.info.missing
     found = []
@@ -355,6 +367,8 @@ def _missing(trace: Trace, engine: Batches | None) -> list[str]:
         found.append(f"{trace.index(Steps).unplaced:,} steps without iteration or request are not drawn")
     if engine is not None and not (engine.room > 0).any():
         found.append("max_batch_size is not in this trace")
+    if engine is not None:
+        found += limits_words(engine)
     if engine is not None and not (engine.tokens >= 0).any():
         found.append("Tokens per iteration are not in this trace")
     elif engine is not None and (engine.tokens < 0).any():

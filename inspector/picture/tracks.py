@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
+from inspector.picture.steady import Steadiness
 from inspector.trace.schema import WORK_TABLES
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ HOST_TABLES: dict[str, Kind] = {
     "os_calls": "os",
     "overheads": "profiler",
 }
+# One counter that stands still takes no more room than the line that would say so.
+_LEAST_ASIDE = 2
+_MOST_SAID = 4
 _KIND_TITLES: dict[Kind, str] = {
     "calls": "CUDA calls",
     "ranges": "ranges",
@@ -48,18 +52,23 @@ class Track:
 
 @dataclass(frozen=True)
 class Group:
-    """Tracks that collapse together: a device, its counters, or a process."""
+    """Tracks that collapse together: a device, its counters, or a process. With `is_aside` they are of little interest,
+    and are shown only when they are asked for.
+    """
 
     identity: str
     title: str
     note: str = ""
+    is_aside: bool = False
 
 
 @dataclass(frozen=True)
 class Tracks:
     """All tracks in their first order: iterations, then each device and its counters, then each process's threads.
 
-    Streams and threads without records are left out; `unlisted` counts them. `devices` are short names by number.
+    Counters of a device or process that never change are a group of their own behind it, where there are several.
+    Streams and threads without records are left out, and `unlisted` counts them; so are counters without a value.
+    `devices` are short names by number.
     """
 
     groups: tuple[Group, ...]
@@ -104,6 +113,8 @@ class Tracks:
         title = next((group.title for group in self.groups if group.identity == track.group), "")
         if kind in ("device", "counters"):
             return self.devices.get(number, "")
+        if kind == "steady":
+            return self.owner(replace(track, group=number))
         if title.startswith("rank "):
             return title.split(" · ")[0]
         return track.group if kind == "process" else ""
@@ -120,6 +131,7 @@ class Counts:
 
     def __init__(self, trace: Trace, old: Counts | None) -> None:
         before = old._found if old is not None else {}
+        self.steadiness: Steadiness = Steadiness.of(trace, old.steadiness if old is not None else None)
         self._found: dict[str, tuple[int, int, Int]] = {}
         for table, column in (*((table, "stream") for table in WORK_TABLES), *((t, "thread") for t in HOST_TABLES)):
             rows, revision, counts = before.get(table, (0, -1, np.zeros(0, np.int64)))
@@ -146,7 +158,7 @@ def _add_devices(trace: Trace, found: Counts, groups: list[Group], tracks: list[
         number = int(devices["number"][device])
         group = f"device {number}"
         mine = np.flatnonzero((streams["device"] == device) & (counts > 0)) if size else np.empty(0, np.int64)
-        series = np.flatnonzero(trace["series"]["device"] == device)
+        series = _valued(found, np.flatnonzero(trace["series"]["device"] == device))
         if not len(mine) and not len(series):
             continue
         if len(mine):
@@ -164,7 +176,7 @@ def _add_devices(trace: Trace, found: Counts, groups: list[Group], tracks: list[
         if len(series):
             group = f"counters {number}"
             groups.append(Group(group, f"{trace.device_short(device)} counters", f"{len(series)} series"))
-            tracks.extend(_counter(trace, int(row), group) for row in series)
+            _add_counters(trace, found, series, groups, tracks)
     return int(np.count_nonzero(counts == 0))
 
 
@@ -182,6 +194,34 @@ def _memory_note(trace: Trace, device: int) -> str:
     return f"{memory / 2**30:.0f} GiB" if memory > 0 else ""
 
 
+def _valued(found: Counts, series: Int) -> Int:
+    """Those that ever had a value."""
+    return np.array([row for row in series.tolist() if found.steadiness.has_value(row)], np.int64)
+
+
+def _add_counters(trace: Trace, found: Counts, series: Int, groups: list[Group], tracks: list[Track]) -> None:
+    """Tracks of the last group, and behind it one group for those of which nothing but one value can be said."""
+    group = groups[-1]
+    still = [row for row in series.tolist() if not found.steadiness.moves[row]]
+    if len(still) < _LEAST_ASIDE:
+        still = []
+    tracks.extend(_counter(trace, row, group.identity) for row in series.tolist() if row not in still)
+    if not still:
+        return
+    made = [_counter(trace, row, group.identity) for row in still]
+    aside = f"steady {group.identity}"
+    said = [_said(track, float(found.steadiness.first[track.key])) for track in made[:_MOST_SAID]]
+    more = f", and {len(made) - _MOST_SAID} more" if len(made) > _MOST_SAID else ""
+    groups.append(Group(aside, f"{len(made)} counters that never change", ", ".join(said) + more, is_aside=True))
+    # Their identity is that of a counter among the others, which they may be later.
+    tracks.extend(replace(track, group=aside) for track in made)
+
+
+def _said(track: Track, value: float) -> str:
+    unit = "" if track.note in ("", track.title.rpartition(" ")[2]) else f" {track.note}"
+    return f"{track.title} {value:,.6g}{unit}"
+
+
 def _counter(trace: Trace, series: int, group: str) -> Track:
     table = trace["series"]
     name, unit = trace.names[int(table["name"][series])], trace.names[int(table["unit"][series])]
@@ -193,7 +233,7 @@ def _add_threads(trace: Trace, found: Counts, groups: list[Group], tracks: list[
     size = len(threads)
     counts = {table: found.of(table) for table in HOST_TABLES}
     total = sum(counts.values(), np.zeros(size, np.int64))
-    lone = np.flatnonzero(trace["series"]["device"] < 0)
+    lone = _valued(found, np.flatnonzero(trace["series"]["device"] < 0))
     kinds = {trace.device_kind(device) for device in range(len(trace["devices"]))}
     # In the order of ranks, those that launch work before those that do not.
     known = threads["process"] >= 0
@@ -214,9 +254,9 @@ def _add_threads(trace: Trace, found: Counts, groups: list[Group], tracks: list[
                     identity = f"{kind} {group}/{int(threads['tid'][thread])}"
                     title = "forward passes" if kind == "calls" and kinds == {"CPU"} else _KIND_TITLES[kind]
                     tracks.append(Track(kind, thread, identity, group, title, name))
-        tracks.extend(_counter(trace, int(row), group) for row in series)
+        _add_counters(trace, found, series, groups, tracks)
     rest = lone[trace["series"]["process"][lone] < 0]
     if len(rest):
         groups.append(Group("counters", "Counters"))
-        tracks.extend(_counter(trace, int(row), "counters") for row in rest)
+        _add_counters(trace, found, rest, groups, tracks)
     return int(np.count_nonzero(total == 0))

@@ -11,6 +11,7 @@ from inspector.configuration.settings import merged as configurations_merged
 from inspector.trace.layer_join import joined
 from inspector.trace.names import Names
 from inspector.trace.quality import Quality
+from inspector.trace.results import Results
 from inspector.trace.schema import NEVER, SCHEMAS
 from inspector.trace.table import Array, Table
 from inspector.trace.trace import Trace
@@ -43,7 +44,9 @@ def merge(traces: Sequence[Trace]) -> Trace:
     is_shared = any(run != source for source, run in enumerate(run_of))
     if is_shared:
         quality.add("assumed", "a recording and a profile of one run are laid together by the wall clock")
+    results: list[Results] = []
     for source, (trace, shift) in enumerate(zip(traces, shifts, strict=True)):
+        results += [each.moved(shift, offsets["threads"], offsets["devices"]) for each in trace.results]
         # One more entry at the end answers for -1.
         new_names = np.append(names.add_all(trace.names.texts), np.int32(-1))
         for note in trace.quality.notes:
@@ -99,7 +102,7 @@ def merge(traces: Sequence[Trace]) -> Trace:
     )
     layers = joined([engine for trace in traces for engine in trace.layers], quality)
     whole = Trace(info, tables, names, quality)
-    whole.results = tuple(results for trace in traces for results in trace.results)
+    whole.results = tuple(results)
     whole.layers = layers
     return whole
 

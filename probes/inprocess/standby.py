@@ -84,7 +84,8 @@ class Standby:
         """Tell of this process, and wait; in the child of a fork again, which has neither file nor thread."""
         self._lock = threading.Lock()
         self._on = []
-        with contextlib.suppress(OSError):
+        # RuntimeError: no more threads, or a fork while Python ends.
+        with contextlib.suppress(OSError, RuntimeError):
             self._write(READY, {"pid": os.getpid(), "started": started(os.getpid())})
             threading.Thread(target=self._wait, name="inflight standby", daemon=True).start()
 

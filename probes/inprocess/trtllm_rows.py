@@ -146,12 +146,9 @@ class Encoder:
         told = [sums[key] if tokens else -1 for key in ("drafted", "accepted", "emitted")]
         counts = (sums[str(_CONTEXT)], sums[str(_GENERATION)], len(batch.paused), batch.queued, sums["tokens"])
         pages = (batch.used, batch.free, -1, -1)
-        self._producer.add(
-            "iterations",
-            [(batch.start, end, batch.number, *counts, *pages, sums["context_tokens"], *told, *[-1] * 6)],
-        )
+        iteration = (batch.start, end, batch.number, *counts, *pages, sums["context_tokens"], *told, *[-1] * 6)
         steps += [(batch.number, request, _PAUSED, 0, 0, 0, 0, 0, -1, -1) for request in batch.paused]
-        self._producer.add("steps", steps)
+        self._producer.add_all([("iterations", [iteration]), ("steps", steps)])
         self._last = batch.number
 
     def _pool(self, now: int, blocks: int, tokens: int) -> None:

@@ -24,7 +24,13 @@ WATCHED: dict[str, str] = {
 """The module that is waited for, and the module beside this one whose `attach(module)` is called then."""
 WITHOUT = "TLLM_INSPECTOR_WITHOUT"
 """Names the probes (as in WATCHED, between commas) that are to stay off."""
+OFF = ".off"
+"""How a file is called that says why a probe is off, where not even a ring could be made to say so."""
+OLDEST = (3, 9)
+"""The first Python that the probes run in."""
 _NOTE_BYTES = 1 << 16
+# Frames of it are left out of tracebacks by Python itself, and are passed over by warnings.
+_IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 
 
 class Watch:
@@ -47,7 +53,8 @@ class Watch:
                 continue
             spec = finder.find_spec(name, path, target)
             if spec is not None:
-                if spec.loader is not None:
+                # One of the oldest kind is not made for it, and does all of its work in one call.
+                if hasattr(spec.loader, "exec_module") and hasattr(spec.loader, "create_module"):
                     spec.loader = _Loader(spec.loader, probe)  # type: ignore[assignment]
                 return spec
         return None
@@ -77,9 +84,21 @@ class _Loader:
         let_in(self._probe, module)
 
 
+def _hide(*functions: Any) -> None:
+    """Make their frames those of the import system: an error of a user's module looks as if nobody were in between."""
+    for function in functions:
+        if hasattr(function.__code__, "replace"):
+            function.__code__ = function.__code__.replace(co_filename=_IMPORT_SYSTEM)
+
+
+_hide(Watch.find_spec, _Loader.create_module, _Loader.exec_module)
+
+
 def let_in(probe: str, module: ModuleType) -> None:
     """Call a probe's `attach` on its module; in a process that is only prepared, when it is asked for."""
     try:
+        if tuple(sys.version_info) < OLDEST:
+            raise RuntimeError("Python {}.{} is too old: the probes need {}.{}".format(*sys.version_info[:2], *OLDEST))
         if os.environ.get("TLLM_INSPECTOR_STANDBY"):
             importlib.import_module(f"{__package__}.standby").keep(probe, module)
         else:
@@ -106,15 +125,33 @@ def arm() -> None:
 
 
 def tell(probe: str, error: Exception) -> None:
-    """Leave a note in the recording that a probe is off, and why."""
+    """Leave a note in the recording that a probe is off, and why. Raises nothing."""
     import logging
 
-    from .producer import from_environment
-
+    why = f"{type(error).__name__}: {error}"
     try:
+        from .producer import from_environment
+
         producer = from_environment(probe, _NOTE_BYTES)
         if producer is not None:
-            producer.status("failed", f"{probe}: {type(error).__name__}: {error}")
+            producer.status("failed", f"{probe}: {why}")
             producer.close()
     except Exception:
-        logging.getLogger(__name__).debug("no note of it", exc_info=True)
+        logging.getLogger(__name__).debug("no note of it by a ring", exc_info=True)
+        _leave(probe, why)
+
+
+def _leave(probe: str, why: str) -> None:
+    """The note as a file of its own: what makes rings does not run here."""
+    folder = os.environ.get("TLLM_INSPECTOR_RUN")
+    if not folder:
+        return
+    try:
+        path = os.path.join(folder, f"{probe}-{os.getpid()}{OFF}")
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(file, why.encode("utf-8", "replace"))
+        finally:
+            os.close(file)
+    except OSError:
+        return

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.analysis.batching import Batches, EngineBatches, batching
+from inspector.analysis.batching import Batches, EngineBatches, batching, engine_batches
 from inspector.analysis.latency import UNKNOWN, latency, request_times, spread
 from inspector.analysis.pass_cost import PassCost
 from inspector.analysis.static_batching import NoModel, StaticBatching, static_batching
+from inspector.configuration.settings import Setting, of
 from inspector.trace.builder import Builder
 from inspector.trace.schema import NEVER, PHASES
 from inspector.trace.selection import Window
+from inspector.trace.table import Table
 from inspector.trace.trace import Trace, TraceInfo
 from tests.engine_traces import MS, Engine, Setup, engine_trace
 
@@ -244,3 +246,30 @@ def test_arrivals_spread_evenly_make_the_first_one_wait_for_the_last() -> None:
 def test_without_a_finished_request_there_is_nothing_to_model() -> None:
     trace = engine_trace(Setup(), leave_out=("requests", "steps", "tokens", "page_events"))
     assert static_batching(trace, only(trace)) == NoModel("no request has finished yet")
+
+
+def test_limits_of_the_configuration_where_none_were_recorded() -> None:
+    settings = [Setting("max_batch_size", 9, "o.yaml", "max_batch_size"), Setting("max_num_tokens", 99, "o.yaml", "t")]
+    trace = engine_trace(Setup(max_batch_size=5, max_num_tokens=48))
+    told = engine_batches(trace.configured(of(settings)), None)
+    assert told is not None
+    assert set(told.room.tolist()) == {5}
+    assert set(told.budget.tolist()) == {48}
+    assert (told.room_from, told.budget_from) == ("", "")
+    columns = {name: values for name, values in trace["iterations"].columns.items() if not name.startswith("max_")}
+    tables = {**trace.tables, "iterations": Table("iterations", columns)}
+    bare = Trace(trace.info, tables, trace.names, trace.quality)
+    untold = engine_batches(bare, None)
+    assert untold is not None
+    assert not (untold.room > 0).any()
+    found = engine_batches(bare.configured(of(settings)), None)
+    assert found is not None
+    assert set(found.room.tolist()) == {9}
+    assert set(found.budget.tolist()) == {99}
+    assert found.room_from == "max_batch_size in o.yaml"
+    figures = batching(found)
+    assert figures.requests.room == 9 * len(found)
+    assert figures.requests.used == batching(told).requests.used
+    half = engine_batches(bare.configured(of(settings[:1])), None)
+    assert half is not None
+    assert (half.budget_from, (half.budget > 0).any()) == ("", False)

@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.analysis.pipeline import DRAIN, FILL, HOST, IDLE, NEXT, PREVIOUS, UNTOLD, Pipeline, pipeline_figures
+from inspector.analysis.pipeline import (
+    DRAIN,
+    FILL,
+    HOST,
+    IDLE,
+    NEXT,
+    PREVIOUS,
+    UNTOLD,
+    Pipeline,
+    contention_of,
+    pipeline_figures,
+)
 from inspector.trace.builder import Builder
 from inspector.trace.selection import Window
 from inspector.trace.trace import Trace, TraceInfo
@@ -321,3 +332,31 @@ def test_without_stages_there_is_no_pipeline() -> None:
     pipeline = trace_of([]).index(Pipeline)
     assert (pipeline.cells.source, len(pipeline.cells), len(pipeline.spans)) == ("none", 0, 0)
     assert pipeline_figures(pipeline, Window(0, 10)).bubble == 0.0
+
+
+@given(schedules(), st.data())
+@settings(deadline=None)
+def test_what_work_of_a_processor_waited_for_it(cells: list[Cell], data: st.DataObject) -> None:
+    """Of the cells of its stage that lie in the window and tell it; a draft model and a GPU have no stage."""
+    told = [
+        cell._replace(cpu=data.draw(st.one_of(st.just(-1), st.integers(0, cell.end - cell.start)))) for cell in cells
+    ]
+    builder = Builder()
+    stages = max(cell.stage for cell in told) + 1
+    for stage in range(stages):
+        builder.device(stage, f"CPU stage {stage} (no GPU)")
+    draft, gpu = builder.device(stages, "CPU draft model (no GPU)"), builder.device(stages + 1, "NVIDIA H200")
+    builder.add("stage_work", process=-1, **{name: [getattr(cell, name) for cell in told] for name in Cell._fields})
+    trace = builder.build(TraceInfo((), "recording"))
+    end = max(cell.end for cell in told)
+    low = data.draw(st.integers(0, end - 1))
+    window = Window(low, data.draw(st.integers(low + 1, end)))
+    for stage in range(stages):
+        mine = [
+            cell
+            for cell in told
+            if cell.stage == stage and cell.cpu >= 0 and window.start <= cell.start and cell.end <= window.end
+        ]
+        wall = sum(cell.end - cell.start for cell in mine)
+        assert contention_of(trace, stage, window) == (wall, wall - sum(cell.cpu for cell in mine))
+    assert contention_of(trace, draft, window) == contention_of(trace, gpu, window) == (0, 0)

@@ -197,6 +197,17 @@ def test_every_forward_pass_has_the_call_that_launched_it(told: Told) -> None:
     assert told.names[told.rows["devices"][0]["name"]] == "CPU stage 0 (no GPU)"
 
 
+def test_passes_of_the_target_are_a_pipeline_of_one_stage_and_tell_their_processor_time(told: Told) -> None:
+    work = told.rows["stage_work"]
+    passes = [row for row in told.rows["kernels"] if told.names[row["name"]] == "target forward"]
+    assert [(row["start"], row["end"]) for row in work] == [(row["start"], row["end"]) for row in passes]
+    assert [row["iteration"] for row in work] == [row["iteration"] for row in told.rows["iterations"] if row["tokens"]]
+    assert {(row["stage"], row["micro_batch"]) for row in work} == {(0, 0)}
+    # Two clocks that tick in steps of their own.
+    assert all(0 <= row["cpu"] <= row["end"] - row["start"] + 1_000_000 for row in work)
+    assert sum(row["cpu"] for row in work) > 0
+
+
 def test_with_stages_what_the_engine_computes_itself_is_not_the_work_of_one(tmp_path: Path) -> None:
     producer = Producer(str(tmp_path), "engine", 1 << 20)
     target = StagesRunner(tiny.target(), 2, 2, 24, 4)
@@ -214,6 +225,7 @@ def test_with_stages_what_the_engine_computes_itself_is_not_the_work_of_one(tmp_
     assert set(taken.tables["kernels"]["device"].tolist()) == {2}
     assert {names[name] for name in taken.tables["kernels"]["name"].tolist()} == {"draft forward"}
     assert [names[name] for name in taken.tables["devices"]["name"].tolist()] == ["CPU draft model (no GPU)"]
+    assert "stage_work" not in taken.tables, "its stages tell that"
     texts = [names[name] for name in ranges["name"].tolist()]
     assert texts.count("wait for stages") == texts.count("target forward") > 0
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inspector.analysis.pages import pages_at, told_in_use
+from inspector.analysis.pages import pages_at
 from inspector.trace.quality import Quality
 from inspector.trace.schema import NEVER, PAGE_EVENTS
 from probes.server_http import figures, pages, poller
@@ -368,9 +368,21 @@ def test_pages_in_use_are_those_of_the_engines_record(out: Path) -> None:
         server.say("POST /kv_cache_events", [{"event_id": 0, "data": data, "window_size": 4096}])
         trace = record(server, out, asked(server, "GET /metrics", 7))
     found = pages_at(trace, trace.end_ns)
-    assert (found.counts.used, found.counts.kept) == (0, 1)
-    assert told_in_use(trace, found) == (40, 60)
-    assert told_in_use(trace, pages_at(trace, -(10**12))) is None
+    # The one with contents may be one of those in use.
+    assert (found.counts.used, found.counts.kept, found.counts.unknown, found.counts.free) == (40, 0, 1, 59)
+    before = pages_at(trace, -(10**12)).counts
+    assert (before.used, before.unknown) == (0, 100)
+
+
+def test_pages_in_use_are_told_without_page_events_too(out: Path) -> None:
+    cached = {"4096": {"primaryEvictableNumBlocks": 20}}
+    with stand_in() as server:
+        server.say("GET /metrics", [pytorch(1, kvCacheIterationStats=cached)], [pytorch(2)])
+        trace = record(server, out, asked(server, "GET /metrics", 5))
+    assert not len(trace["page_events"])
+    start = trace["iterations"]["start"].tolist()
+    counts = [pages_at(trace, time).counts for time in start]
+    assert [(each.used, each.kept, each.unknown, each.free) for each in counts] == [(40, 20, 0, 40), (40, 0, 60, 0)]
 
 
 def test_figures_of_finished_requests_and_of_flat_records(out: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from inspector.trace.ring import Ring
 from inspector.trace.ring_rows import RingRows
 from probes import arming
-from probes.inprocess import tap
+from probes.inprocess import tap, watch
 from probes.inprocess.torch_guest import CUPTI, TAP
 
 STAND_IN = Path(__file__).with_name("cupti_stand_in.c")
@@ -174,6 +174,67 @@ def test_an_error_of_the_workloads_own_module_is_its_own(tmp_path: Path, environ
     done = python(tmp_path, environment, "-c", "import torch")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "RuntimeError: torn"
+
+
+def test_an_error_within_an_import_looks_as_if_nobody_were_in_between(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (tmp_path / "torch.py").write_text("def tear():\n    raise RuntimeError('torn')\ntear()\n", encoding="utf-8")
+    recorded = python(tmp_path, environment, "-c", "import torch")
+    bare = python(tmp_path, dict(os.environ), "-c", "import torch")
+    assert recorded.stderr == bare.stderr
+    assert "torn" in bare.stderr
+    warning = "import warnings\nwarnings.warn('old', stacklevel=2)\n"
+    (tmp_path / "torch.py").write_text(warning, encoding="utf-8")
+    assert (
+        python(tmp_path, environment, "-c", "import torch").stderr
+        == python(tmp_path, dict(os.environ), "-c", "import torch").stderr
+    )
+
+
+BROKEN = """
+import {guest}.watch as watch, sys
+class Broken:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("{guest}."):
+            raise TypeError("too old")
+sys.meta_path.insert(0, Broken())
+import torch
+print(torch.NAME)
+"""
+
+
+def test_a_guest_that_cannot_even_be_imported_is_a_note_and_nothing_else(
+    tmp_path: Path, run_folder: Path, environment: dict[str, str]
+) -> None:
+    make_torch(tmp_path)
+    done = python(tmp_path, environment, text=BROKEN.format(guest="_inflight_guest"))
+    assert (done.stdout.strip(), done.stderr, done.returncode) == ("torch of the test", "", 0)
+    (left,) = run_folder.iterdir()
+    assert left.name.startswith("torch_guest-")
+    assert left.suffix == watch.OFF
+    assert left.read_text() == "TypeError: too old"
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.7", "3.8"])
+def test_a_python_that_is_too_old_runs_as_if_nobody_recorded(
+    version: str, tmp_path: Path, run_folder: Path, environment: dict[str, str]
+) -> None:
+    found = [*Path.home().glob(f".pyenv/versions/{version}.*/bin/python"), shutil.which(f"python{version}")]
+    program = next((str(each) for each in found if each), None)
+    if program is None:
+        pytest.skip(f"there is no Python {version} here")
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "sitecustomize.py").write_text("import sys\nsys.theirs = __name__\n", encoding="utf-8")
+    environment["PYTHONPATH"] += os.pathsep + str(theirs)
+    (tmp_path / "torch.py").write_text("NAME = 'torch of the test'\n", encoding="utf-8")
+    words = [program, "-c", "import sys, torch; print(torch.NAME + ', ' + sys.theirs)"]
+    done = subprocess.run(words, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("torch of the test, sitecustomize\n", "", 0)
+    for left in run_folder.iterdir():
+        assert left.read_text() == f"RuntimeError: Python {version} is too old: the probes need 3.9"
+    assert bool(list(run_folder.iterdir())) == (version in ("3.7", "3.8"))
 
 
 def test_nothing_is_armed_when_nobody_records(tmp_path: Path) -> None:

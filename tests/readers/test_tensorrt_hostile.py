@@ -108,6 +108,15 @@ def test_absurd_shapes_have_no_bytes() -> None:
     assert quality.count("invalid") == 1
 
 
+def test_a_format_without_end_is_none() -> None:
+    layer = files.of_10()[0]
+    layer["Inputs"][0]["Format/Datatype"] = "Half" + " x" * 10_000
+    found, quality = read(files.detailed([layer]))
+    assert found.layers[0].nbytes is None
+    assert quality.count("invalid") == 1
+    assert precision_of("x " * 1_000 + "Half") == ""
+
+
 def test_deep_nesting_is_passed_over() -> None:
     deep = '{"Name": ' + "[" * 200_000
     found, quality = read('{"Layers": ["a"\n,' + deep + '\n,"b"\n]}')
@@ -169,6 +178,13 @@ def test_reading_can_be_stopped(tmp_path: Path) -> None:
     path = files.write(tmp_path / "l.json", files.named(["a"]))
     with pytest.raises(Cancelled):
         open_trace(path, report=stop)
+
+
+def test_two_hundred_thousand_layers_are_read() -> None:
+    found, quality = read(files.named([f"/layers.{at}/MatMul + /layers.{at}/Add" for at in range(200_000)]))
+    assert len(found.layers) == 200_000
+    assert found.layers[-1].sources == ("/layers.199999/MatMul", "/layers.199999/Add")
+    assert quality.notes == []
 
 
 def test_a_large_engine_is_read_whole(tmp_path: Path) -> None:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QMouseEvent
 from pytestqt.qtbot import QtBot
 
+from inspector import units
 from inspector.analysis.bandwidth import Bandwidths
+from inspector.analysis.iterations import Iterations
+from inspector.analysis.modelled_bytes import modelled_bytes
+from inspector.configuration.settings import Configuration, Setting, of
+from inspector.picture.bandwidth import bandwidth_picture
 from inspector.readers import open_trace
 from inspector.trace.builder import Builder
 from inspector.trace.save import save
 from inspector.trace.schema import SCHEMAS
 from inspector.trace.selection import Window
 from inspector.trace.trace import TraceInfo
+from tests.engine_traces import Setup, engine_trace
 from tests.ui.user import User
+from ui.bandwidth.bars import has_bars
 from ui.views.bandwidth import MemoryBandwidth
 
 
@@ -100,3 +108,56 @@ def test_a_run_without_dram_counters_says_how_to_get_them(user: User, tmp_path: 
     view.grab()
     assert user.sees("--gpu-metrics-devices")
     assert view.strips.places() == []
+
+
+MODEL = {
+    "family": "llama", "layers": 1, "hidden_size": 2048, "intermediate_size": 4096, "heads": 16, "kv_heads": 8,
+    "head_dim": 128, "vocabulary": 32000, "tied": True, "dtype": "float16",
+}  # fmt: skip
+WEIGHTS = 2 * (32000 * 2048 + 2 * 2048 * 128 * (16 + 8) + 3 * 2048 * 4096)
+
+
+def settings(**more: int) -> Configuration:
+    return of(Setting(name, value, "config.json", name) for name, value in {**MODEL, **more}.items())
+
+
+def test_what_the_model_must_move_stands_beside_what_was_measured(user: User, view: MemoryBandwidth) -> None:
+    trace = view.session.trace
+    assert trace is not None
+    assert not view.least.isVisible()
+    view.session.set_trace(trace.configured(settings()))
+    assert view.answer is not None
+    iterations = trace.index(Iterations)
+    length = int((iterations.end - iterations.start).sum())
+    expected = WEIGHTS * len(iterations) * 1e9 / length / view.answer.peak
+    assert view.answer.least.share == pytest.approx(expected)
+    assert f"{100 * expected:.1f} %" in view.least.text
+    assert "modelled" in view.least.text
+    assert "modelled" not in view.used.text
+    rect = next(rect for rect, strip in view.strips.places() if strip is None)
+    lines = view.strips.tip_at(rect.center().x(), rect.center().y())
+    assert ("modelled least", f"weights {units.size(WEIGHTS)}, KV not known") in lines
+    assert lines[1][1].endswith("of peak, simulated")
+    view.session.set_trace(trace.configured(settings(tensor_parallel=4)))
+    assert view.answer.least.share == pytest.approx(expected / 4)
+    assert "4 ranks together" in view.strips.tip_at(rect.center().x(), rect.center().y())[2][1]
+    view.session.set_trace(trace.configured(settings(layers=500)))
+    assert user.sees("more than the peak: another model ran")
+
+
+def test_without_counters_the_modelled_bytes_stand_alone(user: User) -> None:
+    trace = engine_trace(Setup())
+    known = trace.configured(settings())
+    user.session.set_trace(known)
+    picture = bandwidth_picture(known, 0, known.whole, None, 400)
+    assert picture.bandwidth is None
+    assert has_bars(picture)
+    assert np.isnan(picture.least.share)
+    moved = modelled_bytes(known, 0, len(trace["iterations"])).total
+    length = trace["iterations"]["end"] - trace["iterations"]["start"]
+    assert picture.least.rate == pytest.approx(moved.sum() * 1e9 / length.sum())
+    assert picture.bars.top_rate == pytest.approx((moved * 1e9 / length).max())
+    assert not has_bars(bandwidth_picture(trace, 0, trace.whole, None, 400))
+    narrow = bandwidth_picture(known, 0, known.whole, None, 8)
+    assert narrow.bars.of.sum() == len(trace["iterations"])
+    assert narrow.bars.top_rate == picture.bars.top_rate

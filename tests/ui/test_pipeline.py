@@ -13,15 +13,18 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from inspector import units
-from inspector.analysis.pipeline import IDLE, Pipeline, pipeline_figures
+from inspector.analysis.busy import busy
+from inspector.analysis.pipeline import IDLE, Pipeline, contention_of, pipeline_figures
+from inspector.trace.builder import Builder
 from inspector.trace.selection import Selection, Window
-from inspector.trace.trace import Trace
+from inspector.trace.trace import Trace, TraceInfo
 from tests.engine_traces import Setup, engine_trace
 from tests.picture.test_pipeline import ranks
 from tests.ui.user import User
 from ui.export import write_png, write_svg
 from ui.views.pipeline import PipelineView, against, notes
 from ui.views.view import State
+from ui.widgets.elided import Elided
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +46,19 @@ def test_one_device_is_no_pipeline_and_says_how_to_get_one(user: User) -> None:
     view = open_pipeline(user, engine_trace(Setup()))
     assert user.sees("No pipeline to show")
     assert not view.canvas.isVisible()
+
+
+def test_one_stage_is_no_pipeline_either_but_tells_its_contention(user: User) -> None:
+    builder = Builder()
+    stream = builder.stream(builder.process(1, "engine"), builder.device(0, "CPU stage 0 (no GPU)"), 0)
+    start = np.arange(10) * 100
+    builder.add("kernels", start=start, end=start + 80, stream=stream, name=-1, correlation=-1)
+    cells = {"stage": 0, "iteration": np.arange(10), "micro_batch": 0, "process": 0, "cpu": 60}
+    builder.add("stage_work", start=start, end=start + 80, **cells)
+    open_pipeline(user, builder.build(TraceInfo((), "recording")))
+    assert user.sees("there is one stage")
+    assert user.sees("In 25.0 % of the time of its passes in view its thread had no processor")
+    assert user.sees("25.0 % of the work without a core")
 
 
 def test_it_says_the_share_of_bubbles_and_what_it_should_be(user: User, engine: Trace) -> None:
@@ -261,3 +277,11 @@ def test_it_lives_through_themes_sizes_and_selections(user: User, engine: Trace)
     object.__setattr__(engine.info, "details", {"cores": "2"})
     assert view._answer is not None
     assert any("at most 67 % can be busy" in each for each in notes(view._answer, engine))
+
+
+def test_the_headline_says_what_of_the_work_had_no_processor(user: User, engine: Trace) -> None:
+    user.session.set_trace(engine)
+    worked, waited = contention_of(engine, 0, busy(engine, 0).span)
+    assert worked > waited > 0
+    said = f"{100 * waited / worked:.1f} % of the work without a core"
+    assert any(each.full.endswith(said) for each in user.headline.findChildren(Elided))

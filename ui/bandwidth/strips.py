@@ -18,12 +18,12 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from inspector import units
 from inspector.picture.bandwidth import BandwidthPicture, Layer, Strip, value_text
 from inspector.picture.labels import moment
 from inspector.picture.palette import ink
 from inspector.picture.viewport import Viewport
 from inspector.trace.selection import Window
+from ui.bandwidth.bars import bar_lines, has_bars, has_marks, paint_bar_label, paint_bars, paint_cut
 from ui.inks import color_of
 from ui.theme import Theme
 from ui.widgets.hint import show_hint
@@ -32,10 +32,8 @@ from ui.widgets.wheel import Movement, read_wheel
 
 Float = npt.NDArray[np.float64]
 _INKS = ("memory read", "memory write", "counter", "counter, second", "counter, third")
-_BAR_INKS = {"context": "context iteration", "generation": "generation iteration", "mixed": "mixed iteration"}
 _STYLES = (Qt.PenStyle.SolidLine, Qt.PenStyle.DashLine, Qt.PenStyle.DotLine, Qt.PenStyle.DashDotLine)
 _TALL, _LOW = 3, 1
-_GAP_FROM = 3
 # Beyond rounding of what is measured.
 _BEYOND = 1.0005
 
@@ -96,9 +94,12 @@ class Strips(QWidget):
         if picture is None:
             return []
         rows: list[Strip | None] = [*picture.strips]
-        if picture.bandwidth and len(picture.bars.start):
-            rows.insert(1, None)
+        if has_bars(picture):
+            rows.insert(1 if picture.bandwidth else 0, None)
         weights = [_LOW if at else _TALL for at in range(len(rows))]
+        if has_marks(picture):
+            # Room for a bar, its mark, and what both are.
+            weights[rows.index(None)] += _LOW
         top, gap = float(px(24)), px(8)
         room = max(self.height() - top - gap * len(rows), px(16) * len(rows))
         places = []
@@ -173,7 +174,7 @@ class Strips(QWidget):
             total = layer.high + under if layer.stacked else layer.high
             scale = rect.width() / len(total)
             for first, last in _runs(np.nan_to_num(total) > strip.top * _BEYOND):
-                self._cut(painter, rect, rect.left() + first * scale, rect.left() + last * scale)
+                paint_cut(painter, rect, rect.left() + first * scale, rect.left() + last * scale, self._theme)
             painter.restore()
             y = label.top() + line * (at + 1)
             if y + line <= label.bottom() + 1:
@@ -221,34 +222,14 @@ class Strips(QWidget):
             painter.drawPolyline(QPolygonF(points))
 
     def _bars(self, painter: QPainter, rect: QRectF, picture: BandwidthPicture) -> None:
-        theme, px = self._theme, self._theme.px
-        label = QRectF(px(8), rect.top(), self.left - px(16), rect.height())
-        painter.setPen(theme.color("text"))
-        painter.drawText(label, int(Qt.AlignmentFlag.AlignTop), "Per iteration")
-        painter.setPen(theme.color("muted"))
-        painter.drawText(label, int(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignRight), "100 %")
-        if label.height() >= 2 * QFontMetricsF(painter.font()).height():
-            painter.drawText(label, int(Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignRight), "0")
-        bars = picture.bars
+        label = QRectF(self._theme.px(8), rect.top(), self.left - self._theme.px(16), rect.height())
         painter.save()
         painter.setClipRect(rect)
-        for start, end, share, kind in zip(bars.start, bars.end, bars.share, bars.kind, strict=True):
-            if not np.isfinite(share):
-                continue
-            left, right = self._x(start, picture), self._x(end, picture)
-            height = rect.height() * min(share, 1)
-            gap = 1 if right - left > _GAP_FROM else 0
-            place = QRectF(left, rect.bottom() - height, max(right - left - gap, 1), height)
-            painter.fillRect(place, color_of(ink(_BAR_INKS.get(kind, "iteration")), theme))
-            if share > 1:
-                self._cut(painter, rect, left, place.right())
+        paint_bars(painter, rect, picture, lambda time: self._x(time, picture), self._theme)
         painter.restore()
-        painter.setPen(QPen(theme.color("line"), 1))
+        paint_bar_label(painter, label, picture, self._theme)
+        painter.setPen(QPen(self._theme.color("line"), 1))
         painter.drawLine(rect.bottomLeft(), rect.bottomRight())
-
-    def _cut(self, painter: QPainter, rect: QRectF, left: float, right: float) -> None:
-        """At the top of a strip, where a value goes beyond its scale: the tip has it."""
-        painter.fillRect(QRectF(left, rect.top(), right - left, self._theme.px(3)), self._theme.color("wrong"))
 
     def _range(self, painter: QPainter, picture: BandwidthPicture, window: Window, token: str) -> None:
         left = max(self._x(window.start, picture), self.left)
@@ -272,7 +253,7 @@ class Strips(QWidget):
         strip = found[0]
         if strip is None:
             at = self._bar_at(time)
-            return _of_bar(picture, at) if at >= 0 else []
+            return bar_lines(picture, at) if at >= 0 else []
         lines = [("", f"{strip.title}, {picture.basis}"), ("time", moment(round(time)))]
         for layer in strip.layers:
             # A sample tells of the time before it.
@@ -343,17 +324,6 @@ class Strips(QWidget):
     def leaveEvent(self, event: QEvent) -> None:
         """Say nothing."""
         show_hint(self, QPoint(), ())
-
-
-def _of_bar(picture: BandwidthPicture, at: int) -> list[tuple[str, str]]:
-    bars = picture.bars
-    lines = [("", f"iteration {bars.number[at]:,}{f', {bars.kind[at]}' if bars.kind[at] else ''}")]
-    lines.append(("HBM bandwidth", f"{value_text(float(bars.share[at]) * 100, '%')} of peak, {picture.basis}"))
-    if bars.of[at] > 1:
-        lines.append(("", f"the highest of {bars.of[at]:,} iterations in this pixel"))
-    else:
-        lines.append(("duration", units.time(int(bars.end[at] - bars.start[at]))))
-    return lines
 
 
 def _runs(known: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:

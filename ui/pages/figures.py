@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFormLayout, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from inspector import units
-from inspector.analysis.page_replay import Replay
-from inspector.analysis.pages import told_in_use
+from inspector.analysis.configured import page_words
+from inspector.analysis.page_replay import KEPT, Replay
+from inspector.analysis.told_pages import ToldPages
+from inspector.configuration.sizes import page_bytes
 from ui.pages.moment import Moment, page_tokens
 from ui.theme import Theme
 from ui.widgets.elided import Elided
@@ -93,24 +96,22 @@ def figure_lines(shown: Moment) -> list[tuple[str, str, str, str]]:
     share = units.share
     size = page_tokens(shown.trace, shown.time)
     row = shown.trace.index(Replay).pools.row(shown.time)
-    page_bytes = int(shown.trace.index(Replay).pools.block_bytes[row])
+    recorded = int(shown.trace.index(Replay).pools.block_bytes[row])
     lines = [
         ("in use", f"{counts.used:,} of {counts.blocks:,} · {share(counts.used, counts.blocks)}", "", ""),
         ("can be had", f"{counts.available:,} · {counts.free:,} free, {counts.kept:,} cached", "", ""),
     ]
-    told = told_in_use(shown.trace, shown.pages)
-    if told is not None:
-        why = "by the engine's record of the iteration: page events of a server tell what is cached, not who holds it"
-        used, free = told
-        lines = [
-            ("in use", f"{used:,} of {used + free:,} · {share(used, used + free)}", why, ""),
-            ("can be had", f"{free:,} · {counts.kept:,} told to be cached", why, ""),
-        ]
-    elif page_bytes > 0:
-        text = f"{units.size(counts.used * page_bytes)} of {units.size(counts.blocks * page_bytes)}"
-        lines.append(("bytes in use", text, f"a page is {page_bytes:,} bytes and {size} tokens", ""))
-    if counts.unknown or counts.host_unknown:
-        lines.append(("unknown", f"{counts.unknown + counts.host_unknown:,}", "since page events are missing", "doubt"))
+    told = shown.trace.index(ToldPages).applies
+    if told:
+        lines = _told_lines(shown)
+    elif recorded > 0:
+        text = f"{units.size(counts.used * recorded)} of {units.size(counts.blocks * recorded)}"
+        lines.append(("bytes in use", text, f"a page is {recorded:,} bytes and {size} tokens", ""))
+    lines += _page_lines(shown, recorded)
+    unknown = counts.host_unknown + (0 if told else counts.unknown)
+    if unknown:
+        why = "since page events are missing" if len(shown.trace["page_events"]) else "nobody tells what they are"
+        lines.append(("unknown", f"{unknown:,}", why, "doubt"))
     if counts.host_blocks:
         lines.append(("host pages", f"{counts.host:,} of {counts.host_blocks:,}", "", ""))
     asked = figures.reused + figures.missed
@@ -152,4 +153,41 @@ def figure_lines(shown: Moment) -> list[tuple[str, str, str, str]]:
         lines.append(("waiting", f"{figures.waiting:,} requests", "queued or paused in this iteration", ""))
     why = "pages are counted; contiguous memory and the time that is left are worked out from them"
     lines.append(("basis", shown.trace.info.basis, why, ""))
+    return lines
+
+
+def _page_lines(shown: Moment, recorded: int) -> list[tuple[str, str, str, str]]:
+    """The size of a page: as recorded, and as it follows from the model; where both differ, that is said."""
+    config = shown.trace.info.configuration
+    made = page_bytes(config)
+    if made.value is None:
+        return []
+    why = f"modelled, all ranks together: {made.formula}"
+    if recorded <= 0:
+        return [("a page", f"{units.size(made.value)} modelled", f"{made.value:,} bytes; {why}", "")]
+    said = page_words(config, [recorded])
+    if not said:
+        return [("a page", f"{units.size(recorded)} · modelled the same", f"{recorded:,} bytes; {why}", "")]
+    text = f"{units.size(recorded)} · modelled {units.size(made.value)}"
+    return [("a page", text, f"{said}; {made.value:,} bytes {why}", "doubt")]
+
+
+def _told_lines(shown: Moment) -> list[tuple[str, str, str, str]]:
+    """What is in use where an engine's records of iterations tell, and page events only what is cached."""
+    counts = shown.pages.counts
+    why = "by the engine's record of the iteration: page events of a server tell what is cached, not who holds it"
+    free = counts.blocks - counts.used
+    if counts.unknown == counts.blocks:
+        lines = [("in use", "not told yet", why, "doubt")]
+    else:
+        can = f"{counts.free:,} free, {counts.kept:,} cached"
+        if counts.unknown:
+            can = f"{counts.kept:,} to {counts.kept + counts.unknown:,} of them cached"
+        lines = [
+            ("in use", f"{counts.used:,} of {counts.blocks:,} · {units.share(counts.used, counts.blocks)}", why, ""),
+            ("can be had", f"{free:,} · {can}", why, ""),
+        ]
+    if len(shown.trace["page_events"]):
+        held = int(np.count_nonzero(shown.pages.status == KEPT))
+        lines.append(("hold contents", f"{held:,} that can be reused", "by page events; in use or not", ""))
     return lines

@@ -14,6 +14,7 @@ from inspector.analysis.page_replay import KEPT, UNKNOWN, USED, Replay
 from inspector.analysis.page_steps import OPENS
 from inspector.analysis.pages import Pages, PageTable, busiest, page_table, pages_at
 from inspector.analysis.prefix_tree import prefix_tree
+from inspector.analysis.told_pages import ToldPages
 from inspector.picture.labels import moment as moment_text
 from inspector.picture.page_map import By, Mask, PageMap, page_map
 from inspector.picture.prefixes import PrefixPicture, prefix_picture
@@ -22,6 +23,10 @@ from inspector.trace.schema import NEVER
 if TYPE_CHECKING:
     from inspector.trace.trace import Trace
 
+_TOLD = (
+    "Pages in use are counted by the engine's records of its iterations. Which page is in use, and by whom, is not "
+    "told: the map shows what holds cached contents."
+)
 Lines = list[tuple[str, str]]
 
 
@@ -112,6 +117,8 @@ def notes(trace: Trace) -> tuple[str, ...]:
     """What makes the picture less than certain, one sentence each."""
     log, replay = trace.index(PageLog), trace.index(Replay)
     said = []
+    if trace.index(ToldPages).applies:
+        said.append(_TOLD)
     if log.missing:
         said.append(
             f"{log.missing:,} page events are missing, in {_times(len(log.holes), 'place')}: pages are unknown from "
@@ -158,6 +165,8 @@ def page_lines(shown: Moment, page: int) -> Lines:
                 lines.append(("filled", f"{int(shown.table.filled[at])} of {size} tokens"))
     else:
         words = {KEPT: "cached: held by none, can be reused", UNKNOWN: "not known since events are missing"}
+        if shown.trace.index(ToldPages).applies:
+            words = {KEPT: "cached: can be reused, whether in use is not told", UNKNOWN: "not told"}
         lines.append(("is", words.get(status, "free")))
     if int(pages.since[page]) != NEVER:
         lines.append(("for", units.time(pages.time - int(pages.since[page]))))

@@ -263,8 +263,10 @@ class Scrubber(QWidget):
         blocks = int(answer.blocks[at])
         lines = [("", moment_text(time)), ("in use", f"{int(answer.used[at]):,} of {blocks:,}")]
         lines.append(("cached", f"{int(answer.kept[at]):,}"))
+        lines.append(("free", f"{blocks - int(answer.used[at] + answer.kept[at] + answer.unknown[at]):,}"))
         if answer.unknown[at]:
-            lines.append(("unknown", f"{int(answer.unknown[at]):,}"))
+            label = "cached or free" if answer.is_told and answer.unknown[at] < blocks else "unknown"
+            lines.append((label, f"{int(answer.unknown[at]):,}"))
         if answer.host_blocks:
             lines.append(("in host memory", f"{int(answer.host[at]):,} of {answer.host_blocks:,}"))
         pressed = (answer.pressure.starts <= time) & (time < answer.pressure.ends)

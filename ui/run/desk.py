@@ -98,11 +98,13 @@ class Desk(QObject):
             self._ask_question(Question(_save_trace, (trace, path), ("save", path)), path)
 
     def trace_came(self) -> None:
-        """The views stand: the first trace of a run brings the run to the front, where it was started."""
+        """The views stand: the first trace of a run brings the run to the front, where it was started; keys go to the
+        timeline, so that Space holds the picture.
+        """
         trace, run = self._session.trace, self.child.launch
         if self._fresh and trace is not None and run is not None and trace.info.paths == (str(run.folder),):
             self._fresh = False
-            self._window.show_view("run")
+            self._window.show_view("run", focus=False)
 
     def may_leave(self) -> bool:
         """Whether the window may close: asks what is to become of a run."""

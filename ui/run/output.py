@@ -6,23 +6,25 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontDatabase
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 
 from inspector import units
-from ui.theme import GRID, Theme
+from ui.theme import Theme
 
 KEPT = 5000
 
 
 class Output(QWidget):
-    """The last KEPT lines. It follows the newest one as long as that is in sight."""
+    """The last KEPT lines. It follows the newest one as long as that is in sight. `note`, which stands elsewhere, tells
+    of those that are not kept.
+    """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._count = 0
-        self._title, self._note = QLabel("Output"), QLabel()
-        self._note.setObjectName("small")
+        self.note = QLabel()
+        self.note.setObjectName("small")
         self.text = QPlainTextEdit()
         self.text.setReadOnly(True)
         self.text.setMaximumBlockCount(KEPT)
@@ -33,26 +35,16 @@ class Output(QWidget):
         self.text.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
-        head = QHBoxLayout()
-        head.addWidget(self._title)
-        head.addStretch(1)
-        head.addWidget(self._note)
-        self._layout = QVBoxLayout(self)
-        self._layout.setSpacing(GRID // 2)
-        self._layout.addLayout(head)
-        self._layout.addWidget(self.text, 1)
-        self.indent(False)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.text)
         self.retheme()
-
-    def indent(self, on: bool) -> None:
-        """With room at the left, where something stands there, or without."""
-        self._layout.setContentsMargins(2 * GRID if on else 0, 0, 2 * GRID, 0)
 
     def clear(self) -> None:
         """Begin anew."""
         self._count = 0
         self.text.clear()
-        self._note.clear()
+        self.note.clear()
 
     def add(self, lines: Sequence[str]) -> None:
         """Append lines; of more than are kept only the last."""
@@ -63,11 +55,10 @@ class Output(QWidget):
         if follows:
             bar.setValue(bar.maximum())
         said = f"the last {KEPT:,} of {units.count(self._count)} lines" if self._count > KEPT else ""
-        self._note.setText(said)
+        self.note.setText(said)
 
     def retheme(self) -> None:
         """Type of equal width, as large as the rest."""
-        self._title.setFont(self._theme.font("strong"))
         font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
         font.setStyleHint(QFont.StyleHint.Monospace)
         font.setPixelSize(self._theme.font("small").pixelSize())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from inspector.analysis.batching import EngineBatches
+from inspector.analysis.batching import EngineBatches, engine_batches
 from inspector.picture.schedule import Ask, SchedulePicture, schedule
 from inspector.trace.selection import Window
 from ui.schedule.figures import ScheduleFigures, schedule_figures
@@ -26,7 +26,7 @@ class Answer:
 def answer(trace: Trace, ask: Ask, window: Window | None, everything: bool) -> Answer:
     """Figures are of `window` (None: the whole trace); with `everything` all iterations are drawn, not the span."""
     engines = trace.index(EngineBatches)
-    batches = engines.of(ask.process)
+    batches = engine_batches(trace, ask.process)
     if everything and batches is not None and not ask.span.by_time:
         ask = replace(ask, span=replace(ask.span, low=0.0, high=float(max(len(batches), 1))))
     names = tuple(

@@ -21,10 +21,15 @@ _UNKNOWN = "–"
 
 @dataclass(frozen=True)
 class ScheduleFigures:
-    """Of a range: the batch (None where no iterations tell of one) and the requests that arrived in it."""
+    """Of a range: the batch (None where no iterations tell of one) and the requests that arrived in it.
+
+    `room_from` and `budget_from` say where the configuration has the limits, '' where they were recorded.
+    """
 
     batching: Batching | None
     latency: Latency
+    room_from: str = ""
+    budget_from: str = ""
 
     @property
     def iterations(self) -> int:
@@ -35,7 +40,9 @@ class ScheduleFigures:
 def schedule_figures(trace: Trace, batches: Batches | None, window: Window | None) -> ScheduleFigures:
     """Figures of the range; None is the whole trace."""
     filled = batching(batches, window) if batches is not None else None
-    return ScheduleFigures(filled, latency(trace, window))
+    if batches is None:
+        return ScheduleFigures(filled, latency(trace, window))
+    return ScheduleFigures(filled, latency(trace, window), batches.room_from, batches.budget_from)
 
 
 def measures(found: ScheduleFigures) -> list[Measure]:
@@ -43,8 +50,8 @@ def measures(found: ScheduleFigures) -> list[Measure]:
     fill = found.batching
     told = found.latency
     return [
-        _fill("Batch occupancy", fill.requests if fill else None, found.iterations, "requests", "max_batch_size"),
-        _fill("Token budget", fill.tokens if fill else None, found.iterations, "tokens", "max_num_tokens"),
+        _fill("Batch occupancy", fill.requests if fill else None, found, "requests", "max_batch_size"),
+        _fill("Token budget", fill.tokens if fill else None, found, "tokens", "max_num_tokens"),
         _spread("TTFT", told.ttft, "from arrival to the first token"),
         _spread("TPOT", told.tpot, "(last token − first token) / (output tokens − 1)"),
         _spread("Queue wait", told.wait, "from arrival to the first iteration"),
@@ -53,16 +60,20 @@ def measures(found: ScheduleFigures) -> list[Measure]:
     ]
 
 
-def _fill(title: str, fill: Fill | None, iterations: int, what: str, limit: str) -> Measure:
+def _fill(title: str, fill: Fill | None, found: ScheduleFigures, what: str, limit: str) -> Measure:
     if fill is None or not fill.count:
         return Measure(title, _UNKNOWN, f"{limit} unknown", "", f"{title}: {limit} was not recorded")
     mean, share = units.three_digits(fill.used / fill.count), units.share(fill.used, fill.room)
     tip = f"{fill.used:,} of {fill.room:,} {what} over {fill.count:,} iterations, at most {fill.most:,}; measured"
-    if fill.count == iterations:
-        return Measure(title, share, f"mean {mean} {what}", "measured", tip)
+    place = found.room_from if limit == "max_batch_size" else found.budget_from
+    if place:
+        tip += f"; {limit} was not recorded and is {place}"
+    if fill.count == found.iterations:
+        note = f"mean {mean} of {fill.room // fill.count:,}, as set" if place else f"mean {mean} {what}"
+        return Measure(title, share, note, "measured", tip)
     # Those that tell may be of a kind: a server that drafts counts tokens only where it drafted nothing.
-    some = f"{fill.count:,} of {iterations:,}"
-    tip += f". The other {iterations - fill.count:,} iterations do not tell theirs, so it is no mean of all"
+    some = f"{fill.count:,} of {found.iterations:,}"
+    tip += f". The other {found.iterations - fill.count:,} iterations do not tell theirs, so it is no mean of all"
     short = ((f"{title.split()[0]}, {some}", share),)
     return Measure(f"{title}, {some} iterations", share, "of those that tell it", "measured", tip, short)
 

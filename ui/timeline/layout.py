@@ -39,11 +39,12 @@ class Arrangement:
     @classmethod
     def of(cls, kept: Any, tracks: Tracks) -> Arrangement:
         """From what `kept` of another session; what is not as it should be is left out. At first, groups of many
-        counters are folded.
+        counters are folded, and what is aside.
         """
         if not isinstance(kept, dict):
             counters = Counter(track.group for track in tracks.tracks if track.group.startswith("counters"))
-            return cls(frozenset(group for group, number in counters.items() if number > _MANY_COUNTERS))
+            many = frozenset(group for group, number in counters.items() if number > _MANY_COUNTERS)
+            return cls(many).with_new(tracks, ())
         lists = {
             key: tuple(item for item in value if isinstance(item, str))
             for key, value in kept.items()
@@ -56,6 +57,12 @@ class Arrangement:
         """JSON values for `of`."""
         sets = {"folded": sorted(self.folded), "full": sorted(self.full)}
         return {**sets, "pinned": list(self.pinned), "order": list(self.order)}
+
+    def with_new(self, tracks: Tracks, before: Sequence[Group]) -> Arrangement:
+        """With those groups folded that are aside and were not there `before`."""
+        known = {group.identity for group in before}
+        new = {group.identity for group in tracks.groups if group.is_aside and group.identity not in known}
+        return replace(self, folded=self.folded | new)
 
     def toggle_fold(self, identity: str) -> Arrangement:
         """Fold or unfold a track or a group."""
@@ -226,7 +233,8 @@ def _laid_out(
         # Iterations are a group of one, which needs no bar of its own.
         barred = group.identity != "iterations"
         if barred:
-            rows.append(Row(top, bar, group=group, folded=folded, summary=_summary(mine) if folded else None))
+            summary = _summary(mine) if folded and not group.is_aside else None
+            rows.append(Row(top, bar, group=group, folded=folded, summary=summary))
             top += bar
         for track in mine if not (folded and barred) else ():
             rows.append(Row(top, height(track), track, folded=track.identity in arrangement.folded))

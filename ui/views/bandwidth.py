@@ -13,6 +13,7 @@ from inspector import units
 from inspector.picture.bandwidth import BandwidthPicture, bandwidth_picture
 from inspector.trace.selection import NOTHING, Selection, Window
 from inspector.trace.trace import Trace
+from ui.bandwidth.bars import has_bars
 from ui.bandwidth.strips import Strips
 from ui.export import Rows
 from ui.questions import Question
@@ -41,6 +42,7 @@ class MemoryBandwidth(View):
         self.used = Figure(host.theme, "HBM bandwidth used")
         self.parts = Figure(host.theme, "Read and write")
         self.peak = Figure(host.theme, "Peak")
+        self.least = Figure(host.theme, "Least that must move")
         self.scope = Elided(host.theme)
         self.nothing = QLabel(_HOW)
         self.nothing.setWordWrap(True)
@@ -65,13 +67,15 @@ class MemoryBandwidth(View):
         self.answer = answer
         self.scope.set_text(*self.session.scope())
         self.strips.show_picture(answer, self.session.selection.window)
+        self._say_least(answer)
         found = answer.bandwidth
         self.nothing.setVisible(found is None)
-        self.strips.setVisible(bool(answer.strips))
+        self.strips.setVisible(bool(answer.strips) or has_bars(answer))
         if found is None:
             self.used.say("–", "no DRAM counters", "")
             self.parts.say("–", "", "")
-            self.peak.say("–", "", "")
+            known = answer.peak > 0
+            self.peak.say(units.rate(answer.peak) if known else "–", "as the trace gives it" if known else "", "")
             return
         spacing = f"samples {units.time(found.both.spacing_ns)} apart"
         covered = answer.covered_ns
@@ -86,6 +90,26 @@ class MemoryBandwidth(View):
         self.peak.say(
             units.rate(found.peak) if known else "–", "as the trace gives it" if known else "not in this trace", ""
         )
+
+    def _say_least(self, answer: BandwidthPicture) -> None:
+        """What the iterations must move by the model, where the configuration tells it."""
+        found, trace = answer.least, self.session.trace
+        self.least.setVisible(trace is not None and len(trace.info.configuration) > 0)
+        if not found.count:
+            self.least.say("–", f"not modelled: {found.why}", "")
+            return
+        each = f"{units.size(found.bytes_each)} each, mean of {found.count:,} iterations"
+        if found.ranks > 1:
+            each += f", {found.ranks:,} ranks together"
+        if found.kv_unknown:
+            each += "; weights alone" if found.kv_unknown == found.count else f"; {found.kv_unknown:,} weights alone"
+        rate = units.rate(found.rate) if isfinite(found.rate) else ""
+        value = _percent(found.share) if isfinite(found.share) else rate or units.size(found.bytes_each)
+        said = f"{rate}, {each}" if rate and isfinite(found.share) else each
+        if found.share > 1:
+            each = said = "more than the peak: another model ran, or more devices share it"
+        self.least.say(value, (said, each, rate or each), "modelled")
+        self.least.setToolTip(f"{found.formula}.\nShared by {found.ranks:,}: {found.by}" if found.ranks else found.by)
 
     def rows_for_copy(self) -> Rows | None:
         """The samples of the strips in view."""
@@ -105,7 +129,7 @@ class MemoryBandwidth(View):
 
     def retheme(self) -> None:
         """Type sizes anew."""
-        for figure in (self.used, self.parts, self.peak):
+        for figure in (self.used, self.parts, self.least, self.peak):
             figure.retheme()
         self.refresh()
         self.update()
@@ -128,7 +152,7 @@ class MemoryBandwidth(View):
         figures = QHBoxLayout()
         figures.setContentsMargins(px(8), px(8), px(8), 0)
         figures.setSpacing(px(24))
-        for figure in (self.used, self.parts, self.peak):
+        for figure in (self.used, self.parts, self.least, self.peak):
             figures.addWidget(figure, 2)
         figures.addWidget(self.scope, 2)
         layout = QVBoxLayout(self.content)

@@ -11,7 +11,9 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QSt
 
 from inspector import units
 from inspector.analysis.alignment import Alignment
+from inspector.analysis.configured import where
 from inspector.analysis.pipeline import IDLE, Pipeline, PipelineFigures
+from inspector.configuration.settings import BY_NAME
 from inspector.picture.palette import HUES, INKS, Ink, ink
 from inspector.picture.pipeline import IDLE_INKS, PipelinePicture, pipeline_picture
 from inspector.trace.schema import WORK_TABLES
@@ -90,6 +92,8 @@ class PipelineView(View):
         self.canvas.show_picture(picture)
         self.legend.set_entries(legend(picture))
         self._pages.setCurrentIndex(0 if picture.num_stages > 1 else 1)
+        if picture.num_stages < 2:
+            self.nothing.say(*no_pipeline(picture))
         what = "Bubbles" if picture.source == "stage records" else "Idle"
         self.bubble.setText(f"{what} {100 * figures.bubble:.1f} %" if figures.active_ns else "Nothing in view")
         trace = self.session.trace
@@ -167,7 +171,6 @@ class PipelineView(View):
         layout.addWidget(self.legend)
         layout.addWidget(self.canvas, 1)
         layout.addWidget(self.notes)
-        self.nothing.say("No pipeline to show: there is one device, and no stages were recorded.", _NO_STAGES)
         self._pages.addWidget(page)
         self._pages.addWidget(self.nothing)
         whole = QVBoxLayout(self.content)
@@ -241,6 +244,17 @@ def against(figures: PipelineFigures, basis: str) -> tuple[str, ...]:
     )
 
 
+def no_pipeline(picture: PipelinePicture) -> tuple[str, str]:
+    """Why there is none to show, and what to do about it."""
+    if not picture.num_stages:
+        return "No pipeline to show: there is one device, and no stages were recorded.", _NO_STAGES
+    contention = picture.figures.contention
+    if not math.isfinite(contention):
+        return "No pipeline to show: there is one stage.", _NO_STAGES
+    waited = f"In {100 * contention:.1f} % of the time of its passes in view its thread had no processor."
+    return "No pipeline to show: there is one stage.", f"{waited} {_NO_STAGES}"
+
+
 def _rest(figures: PipelineFigures) -> str:
     """Why it is not what cells as unequal as these have at least."""
     # As they are shown: what makes no digit needs no reason.
@@ -284,9 +298,8 @@ def notes(answer: Answer, trace: Trace | None) -> list[str]:
     figures = picture.figures
     if picture.source == "devices" and picture.num_stages:
         said.append(
-            "Devices stand for stages: this trace does not say which layers a device holds. With tensor parallelism "
-            "all devices work on the same layers, and this is idle time, no pipeline bubble. Collectives alone "
-            "count as waiting."
+            "Devices stand for stages: this trace does not say which layers a device holds. "
+            f"{ranks_words(trace)} Collectives alone count as waiting."
         )
     if math.isfinite(figures.contention):
         cores = _cores(trace)
@@ -312,6 +325,22 @@ def notes(answer: Answer, trace: Trace | None) -> list[str]:
     elif clocks.files > 1:
         said.append("Alignment: by wall clock; no collectives to check it by, so its error is not known.")
     return said
+
+
+def ranks_words(trace: Trace | None) -> str:
+    """Whether devices can be stages, by what the configuration says of tensor and pipeline parallelism."""
+    same = "all devices work on the same layers, and this is idle time, no pipeline bubble."
+    config = trace.info.configuration.settings if trace is not None else {}
+    sizes = [config[name] for name in ("tensor_parallel", "pipeline_parallel") if name in config]
+    if not sizes:
+        return f"With tensor parallelism {same}"
+    told = ", ".join(f"{BY_NAME[each.name].title.lower()} {each.value} ({where(each)})" for each in sizes)
+    known = {each.name: each.value for each in sizes}
+    if known.get("pipeline_parallel") == 1:
+        return f"By the configuration, {told}, {same}"
+    if known.get("tensor_parallel") == 1:
+        return f"By the configuration, {told}, each device is a stage."
+    return f"By the configuration, {told}. Where tensor parallelism splits a layer, {same}"
 
 
 def _cores(trace: Trace | None) -> int | None:

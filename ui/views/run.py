@@ -1,7 +1,8 @@
-"""The workload that is being recorded: what it is told, what it says, what the probes bring in and what they lose."""
+"""The workload of a recording: what it is told, what it says, how it is set, what the probes bring in and lose."""
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from PySide6.QtCore import Qt, Signal
@@ -12,11 +13,12 @@ from inspector.trace.selection import Selection, Window
 from ui.export import Rows
 from ui.questions import Failure, Question
 from ui.run.child import State as RunState
+from ui.run.facts import RunFacts, run_facts
 from ui.run.form import Form
+from ui.run.middle import Middle
 from ui.run.nsys_button import NsysButton
 from ui.run.options import Option, from_argv, read_options
-from ui.run.output import Output
-from ui.run.probe_rows import ProbeRows, probe_rows
+from ui.run.probe_rows import ProbeRows
 from ui.run.tap_buttons import TapButtons
 from ui.theme import GRID
 from ui.views.view import Host, State, View
@@ -34,7 +36,8 @@ _COLOURS = {RunState.RUNNING: "accent", RunState.FAILED: "wrong", RunState.PAUSE
 
 
 class Run(View):
-    """Shows the run of this window; where there is none, the engine's options and a way to start.
+    """Shows the run of this window, or what is known of the run that an opened trace is of; where there is neither, the
+    engine's options and a way to start.
 
     `wanted(what, options)`: what is demo, again, launch, attach, stop or save; options for demo are its arguments.
     """
@@ -68,27 +71,32 @@ class Run(View):
     # What a view does.
 
     def question(self, trace: Trace, selection: Selection, window: Window) -> Question | None:
-        """The newest row of each probe, where the trace is that of the run."""
-        if not self._is_of_run(trace):
+        """The newest row of each probe, and the configuration; not of a trace that a run goes on beside."""
+        if not self._is_of_run(trace) and self.child.is_alive:
             return None
-        return Question(probe_rows, (trace,), ("probes", trace.info.paths, trace.generation, id(trace)))
+        return Question(run_facts, (trace,), ("run", trace.info.paths, trace.generation, id(trace)))
 
-    def show_answer(self, answer: Any) -> None:
-        """Into the table, and what was lost into plain sight."""
-        self._answer = answer
-        self.probes.set_content(answer, "", False, "probes")
+    def show_answer(self, answer: RunFacts) -> None:
+        """Into the table and the sheet, and what was lost into plain sight."""
+        self._answer = answer.probes
+        self.probes.set_content(answer.probes, "", False, "probes")
+        self.middle.show_configured(answer.configured)
+        self._probes_box.setVisible(self._has_run or len(answer.probes) > 0)
         self._tick()
 
     def rows_for_copy(self) -> Rows | None:
-        """The table of probes."""
-        return self.probes.rows(bool(self.probes.selected_rows())) if self._answer is not None else None
+        """The configuration where it is in sight, unless the focus is in the table of probes; else that table."""
+        if self._answer is None:
+            return None
+        settings = self.middle.sheet.rows() if self.middle.shows_settings and not self.probes.hasFocus() else None
+        return settings if settings is not None else self.probes.rows(bool(self.probes.selected_rows()))
 
     def retheme(self) -> None:
         """Type and colours anew."""
         for label in (self._choice_title, self._knobs_title, self._probes_title):
             label.setFont(self.theme.font("strong"))
         self._title.retheme()
-        self.output.retheme()
+        self.middle.retheme()
         self.probes.retheme()
         if self._options:
             self.form.set_options(self._options, self.form.values())
@@ -96,8 +104,9 @@ class Run(View):
         self._changed()
 
     def take_focus(self) -> None:
-        """To the button that starts; of a run to its output, where no key does harm."""
-        target = self._start if self._pages.currentIndex() == 0 else self.output.text
+        """To the button that starts; of a run to its output or its configuration, where no key does harm."""
+        shown: QWidget = self.middle.sheet if self.middle.shows_settings else self.output.text
+        target = self._start if self._pages.currentIndex() == 0 else shown
         target.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def refresh(self) -> None:
@@ -110,8 +119,11 @@ class Run(View):
 
     def _trace_changed(self) -> None:
         # A run has something to show before there is a trace, and after it was closed.
+        self._choosing, self._answer = False, None
+        self.middle.show_configured(None)
         super()._trace_changed()
         self._show_content()
+        self._changed()
         if self.session.trace is None:
             self.refresh()
 
@@ -133,7 +145,7 @@ class Run(View):
             "Launch a command…", "Record any command (Ctrl+L)", lambda: self.wanted.emit("launch", [])
         )
         attach = self._button("Attach…", "Attach to a server (Ctrl+T)", self._ask_to_attach)
-        self._back = self._button("Last run", "Back to the run that was", lambda: self._choose(False))
+        self._back = self._button("", "", lambda: self._choose(False))
         head = QHBoxLayout()
         head.addWidget(self._choice_title)
         head.addWidget(self._choice_note, 1)
@@ -179,7 +191,8 @@ class Run(View):
         self._knobs_title = self._heading("Change while it runs")
         self.knobs = Form(self.theme, "Knobs", heads=False)
         self.knobs.changed.connect(self._turn)
-        self.output = Output(self.theme)
+        self.middle = Middle(self.theme)
+        self.output = self.middle.output
         self._probes_title = self._heading("Probes")
         self.probes = TableView(self.theme, "Probes")
         self.taps = TapButtons(self.child.tell)
@@ -194,7 +207,8 @@ class Run(View):
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._split.setChildrenCollapsible(False)
         self._knobs_box = _titled(self._knobs_title, self.knobs, left=0)
-        for widget in (self._knobs_box, self.output, _titled(self._probes_title, probes)):
+        self._probes_box = _titled(self._probes_title, probes)
+        for widget in (self._knobs_box, self.middle, self._probes_box):
             self._split.addWidget(widget)
         for at, share in enumerate((0, 3, 2)):
             self._split.setStretchFactor(at, share)
@@ -228,10 +242,16 @@ class Run(View):
             self._choosing, self._answer = False, None
             self.output.clear()
             self._show_knobs()
-        has_run = run.launch is not None and state is not RunState.NONE
-        self._back.setVisible(has_run)
-        self._pages.setCurrentIndex(1 if has_run and not (self._choosing and not run.is_alive) else 0)
-        if run.launch is None:
+        self._back.setVisible(self._has_run or self.session.trace is not None)
+        self._back.setText("Last run" if self._has_run else "This trace")
+        self._back.setToolTip("Back to the run that was" if self._has_run else "Back to what is known of the trace")
+        there = self._has_run or self.session.trace is not None
+        self._pages.setCurrentIndex(1 if there and not (self._choosing and not run.is_alive) else 0)
+        self.middle.show_output(self._has_run)
+        for widget in (self._dot, self._pause, self._save, self._stop, self._again):
+            widget.setVisible(self._has_run)
+        if run.launch is None or not self._has_run:
+            self._of_trace()
             return
         self._title.set_text(run.launch.title)
         self._title.setToolTip(f"{' '.join(run.launch.argv)}\n{run.launch.folder}")
@@ -252,6 +272,27 @@ class Run(View):
         self._dot.setStyleSheet(f"color: {self.theme.color(_COLOURS.get(state, 'faint')).name()}")
         self._tick()
 
+    @property
+    def _has_run(self) -> bool:
+        """Whether the run of this window is what is shown: one that goes on, or the one that is open."""
+        trace, run = self.session.trace, self.child
+        if run.launch is None or run.state is RunState.NONE:
+            return False
+        return run.is_alive or trace is None or self._is_of_run(trace)
+
+    def _of_trace(self) -> None:
+        """The head over what is known of a trace that was opened."""
+        trace = self.session.trace
+        self._new.setVisible(True)
+        self._why.setVisible(False)
+        self._knobs_box.setVisible(False)
+        self.middle.indent(False)
+        if trace is not None:
+            info = trace.info
+            self._title.set_text(PurePath(info.paths[0]).name if info.paths else info.kind)
+            self._title.setToolTip("\n".join(info.paths))
+        self._tick()
+
     def _reason(self) -> str:
         run = self.child
         if run.state is not RunState.FAILED:
@@ -267,10 +308,15 @@ class Run(View):
         run, answer = self.child, self._answer
         self.taps.show_state(answer, run.is_alive)
         self.nsys.show_state(answer, run.is_alive)
-        self._state.setText(f"{run.state.value} · {_clock(run.elapsed_ns)}")
+        trace = self.session.trace
+        if self._has_run or trace is None:
+            self._state.setText(f"{run.state.value} · {_clock(run.elapsed_ns)}")
+        else:
+            self._state.setText(f"{trace.info.kind} · {units.time(trace.end_ns)}")
         self._records.setText(f"{units.count(answer.records)} records" if answer is not None else "")
         lost = answer.lost if answer is not None else 0
-        self._lost.setText(f"{lost:,} lost" if lost else "nothing lost" if answer is not None else "")
+        told = answer is not None and (self._has_run or len(answer) > 0)
+        self._lost.setText(f"{lost:,} lost" if lost else "nothing lost" if told else "")
         self._lost.setToolTip("\n".join(answer.losses) if answer is not None else "")
         style = "wrong" if lost else "muted"
         if self._lost.objectName() != style:
@@ -327,7 +373,7 @@ class Run(View):
         has_knobs = run.launch is not None and run.launch.has_knobs and bool(self.knobs.values())
         shown = has_knobs and run.is_alive
         self._knobs_box.setVisible(shown)
-        self.output.indent(shown)
+        self.middle.indent(shown)
 
     def _is_of_run(self, trace: Trace) -> bool:
         launch = self.child.launch

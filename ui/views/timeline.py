@@ -188,6 +188,7 @@ class Timeline(GapInView):
         before = scene.trace.index(Tracks)
         scene.trace, scene.selection = trace, self.session.selection
         if trace.index(Tracks).tracks != before.tracks:
+            self.arrangement = self.arrangement.with_new(trace.index(Tracks), before.groups)
             self._lay_out()
         self._resolve()
         super()._grown()

@@ -37,11 +37,17 @@ _COMPILED = tuple((re.compile(words), name) for words, name, _ in _PRECISIONS)
 _BITS = {name: bits for _, name, bits in _PRECISIONS}
 # No memory is larger than 2^48 bytes: a file that says so is wrong, and sums stay within 64 bits.
 MOST_BYTES = 1 << 48
+LONGEST = 256
+"""Characters of the longest format that is looked at."""
+
+
+def precision_of(text: str) -> str:
+    """'FP16' and the like; '' where the words name none that is known."""
+    return _precision(text) if len(text) <= LONGEST else ""
 
 
 @lru_cache(4096)
-def precision_of(text: str) -> str:
-    """'FP16' and the like; '' where the words name none that is known."""
+def _precision(text: str) -> str:
     low = text.lower()
     return next((name for words, name in _COMPILED if words.search(low)), "")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 
-from inspector.readers.tensorrt.formats import bytes_of, precision_of
+from inspector.readers.tensorrt.formats import LONGEST, bytes_of, precision_of
 from inspector.readers.tensorrt.sources import sources_of_metadata, sources_of_name
 from inspector.trace.layers import Layer, Tensor
 from inspector.trace.quality import Quality
@@ -76,17 +77,31 @@ def _tensor(value: object, quality: Quality) -> Tensor:
         return Tensor(value if isinstance(value, str) else "", None, "", "", None)
     # One field for both in all files that were seen; two in what some tools make of them.
     words = _text(value, "Format/Datatype") or " ".join(_text(value, key) for key in ("Datatype", "Format")).strip()
+    if len(words) > LONGEST:
+        quality.add("invalid", "formats longer than any that there is", 1, words[:LONGEST])
+        words = ""
     words = sys.intern(words)
-    precision = precision_of(words)
     dimensions = _dimensions(value.get("Dimensions"), quality)
-    if dimensions is not None and -1 in dimensions:
-        quality.add("absent", "tensors whose shape depends on the input: their bytes are not known")
-    elif words.lower().startswith(_DYNAMIC):
-        quality.add("absent", "tensors whose format depends on the input: their bytes are not known")
-    elif not precision:
-        quality.add("ignored", "tensors of a format that is not known here: their bytes are not known", 1, words)
-    size = 0 if _text(value, "Location").lower() == "host" else bytes_of(dimensions, precision)
+    precision, size, trouble = _size(words, dimensions, _text(value, "Location").lower() == "host")
+    if trouble is not None:
+        quality.add(*trouble, 1, words)
     return Tensor(_text(value, "Name"), dimensions, words, precision, size)
+
+
+@lru_cache(1 << 14)
+def _size(
+    words: str, dimensions: tuple[int, ...] | None, in_host_memory: bool
+) -> tuple[str, int | None, tuple[str, str] | None]:
+    """Precision, bytes on the device, and why those are not known. Tensors of an engine are much alike."""
+    precision = precision_of(words)
+    trouble = None
+    if dimensions is not None and -1 in dimensions:
+        trouble = "absent", "tensors whose shape depends on the input: their bytes are not known"
+    elif words.lower().startswith(_DYNAMIC):
+        trouble = "absent", "tensors whose format depends on the input: their bytes are not known"
+    elif not precision:
+        trouble = "ignored", "tensors of a format that is not known here: their bytes are not known"
+    return precision, 0 if in_host_memory else bytes_of(dimensions, precision), trouble
 
 
 def _dimensions(value: object, quality: Quality) -> tuple[int, ...] | None:

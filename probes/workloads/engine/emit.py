@@ -11,7 +11,7 @@ from inspector.trace.schema import NEVER, RANGE_KINDS, TOKEN_KINDS
 from probes.inprocess.columns import LAYOUTS
 from probes.inprocess.producer import Producer
 from probes.workloads.engine.blocks import Content, PageEvent
-from probes.workloads.engine.records import PAUSED, Iteration, Step
+from probes.workloads.engine.records import PAUSED, TARGET_FORWARD, Iteration, Step
 from probes.workloads.engine.request import Request
 from probes.workloads.engine.tokens import Tokenizer
 
@@ -84,7 +84,7 @@ class Emitter:
         iterations, self._iterations = self._iterations, []
         requests, self._requests = self._requests, []
         pages, self._pages = self._pages, []
-        calls, work = self._stand_ins(iterations)
+        calls, work, stage_work = self._stand_ins(iterations)
         self._producer.add_all(
             (
                 ("iterations", [_iteration_row(iteration) for iteration in iterations]),
@@ -96,6 +96,7 @@ class Emitter:
                 ("tokens", self._token_texts(iterations)),
                 ("host_calls", calls),
                 ("kernels", work),
+                ("stage_work", stage_work),
             )
         )
 
@@ -117,11 +118,15 @@ class Emitter:
             for request, place, token, kind in token_rows(step)
         ]
 
-    def _stand_ins(self, iterations: Sequence[Iteration]) -> tuple[Rows, Rows]:
-        """Forward passes on the processor as work of a device, and the call that launched each."""
+    def _stand_ins(self, iterations: Sequence[Iteration]) -> tuple[Rows, Rows, Rows]:
+        """Forward passes on the processor: the call that launched each, as work of a device, as work of a stage.
+
+        The target where it runs in this process is a pipeline of one stage; the draft model is no stage of it.
+        """
         calls: Rows = []
         work: Rows = []
-        for start, end, what in (one for iteration in iterations for one in iteration.passes):
+        stage_work: Rows = []
+        for number, (start, end, what, cpu) in ((i.number, one) for i in iterations for one in i.passes):
             if not self._correlation:
                 self._producer.device(
                     self._device, "CPU draft model (no GPU)" if self._device else "CPU stage 0 (no GPU)"
@@ -130,7 +135,9 @@ class Emitter:
             name = self._name(what)
             calls.append((start, end, self._thread, name, self._correlation))
             work.append((start, end, self._device, 0, name, self._correlation))
-        return calls, work
+            if what == TARGET_FORWARD:
+                stage_work.append((start, end, 0, number, 0, cpu))
+        return calls, work, stage_work
 
     def _request_row(self, request: Request) -> tuple[int, ...]:
         """What changes until it has left (its last token, how many) is not known before."""
