@@ -1,4 +1,7 @@
-"""The status line: what is open, how much it holds, how good it is, and whether it was measured."""
+"""The status line: what is open, how much it holds, how good it is, and whether it was measured.
+
+In presenter size only how a run that is followed goes on is left of it, with the buttons that hold it.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,6 @@ class Status(QStatusBar):
             signal.connect(self.refresh)
         theme.changed.connect(self.retheme)
         self.retheme()
-        self.refresh()
 
     def showMessage(self, text: str, timeout: int | None = None) -> None:
         """Say something for so many ms, else until something else is said. The rest of the line stays beside it."""
@@ -88,9 +90,13 @@ class Status(QStatusBar):
         """Say what is open."""
         trace = self._session.trace
         trouble = self._session.settings.trouble
+        calm = self._theme.presenter
         for widget in (self._records, self._quality, self._basis):
-            widget.setVisible(trace is not None)
+            widget.setVisible(trace is not None and not calm)
+        self._name.setVisible(not calm)
         self._say_live()
+        if self.parentWidget() is not None:
+            self.setVisible(not calm or bool(self._session.live.state))
         if trace is None:
             self._name.setText(trouble)
             return
@@ -138,3 +144,4 @@ class Status(QStatusBar):
         """Small type."""
         for widget in (*self._parts, self._said):
             widget.setFont(self._theme.font("small"))
+        self.refresh()

@@ -86,11 +86,11 @@ class MainWindow(QMainWindow):
         self.status = Status(self.theme, self.session)
         self.status.asked.connect(self.show_notes)
         self.setStatusBar(self.status)
+        self.status.refresh()
         self.palette_box = PaletteBox(self.theme, self)
         self.key_sheet = Sheet(self.theme, self, "Keys", widest=1280)
         self.legend_sheet = Sheet(self.theme, self, "Legend of colours")
         self.session.trace_changed.connect(self._trace_changed)
-        self.theme.changed.connect(self._rethemed)
         self._restore_geometry()
         self._trace_changed()
 
@@ -365,9 +365,6 @@ class MainWindow(QMainWindow):
         if shown is not None:
             shown.take_focus()
         self.desk.trace_came()
-
-    def _rethemed(self) -> None:
-        self.status.setVisible(not self.theme.presenter)
 
     def _use_preset(self, preset: str) -> None:
         self.commands.use_preset(preset)

@@ -132,7 +132,7 @@ def _label(trace: Trace, by: By, key: int) -> str:
     if by == "class":
         return CLASSES[key]
     if by == "iteration":
-        return f"iteration {trace.index(Iterations).number[key]}" if key >= 0 else "outside iterations"
+        return f"iteration {trace.index(Iterations).number[key]:,}" if key >= 0 else "outside iterations"
     if by == "host":
         return trace.index(HostGroups).label(key)
     return trace.names[key] if key >= 0 else "end of the trace"

@@ -218,7 +218,7 @@ def _iteration(trace: Trace, row: int) -> Details:
     facts.append(Fact("found from", found.source))
     if found.confidence < 1:
         facts.append(Fact("confidence", f"{found.confidence:.2f}"))
-    return Details(f"iteration {int(found.number[row])}", "iteration", tuple(facts))
+    return Details(f"iteration {int(found.number[row]):,}", "iteration", tuple(facts))
 
 
 def _graph(trace: Trace, row: int) -> Details:

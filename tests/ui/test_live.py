@@ -169,6 +169,24 @@ def test_end_resumes_a_held_picture_in_every_view(user: User, run: Folder, watch
     assert session.window.end == session.whole.end
 
 
+def test_in_presenter_size_a_run_can_still_be_held_and_nothing_else_is_said(
+    user: User, run: Folder, watch: Watch
+) -> None:
+    status = user.window.status
+    user.press("F5")
+    assert not status.isVisible()
+    kernels(run, 0, 2)
+    user.session.follow(run.path)
+    watch(lambda: rows(user) == 2)
+    assert status.isVisible()
+    assert status.text == "live · nothing lost Hold picture"
+    user.click("Hold picture")
+    assert status.text == "picture held · nothing lost Resume picture Newest"
+    user.press("F5")
+    assert "records" in status.text
+    assert status.isVisible()
+
+
 def test_a_held_picture_goes_on_where_the_run_is(user: User, run: Folder, watch: Watch) -> None:
     folder = run
     kernels(folder, 0, 2)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QImage, QMouseEvent, QPainter, QWheelEvent
+from PySide6.QtGui import QFontMetricsF, QImage, QMouseEvent, QPainter, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -238,7 +238,9 @@ def test_copied_are_the_exact_times_of_every_request_in_view(view: Schedule) -> 
     assert [row["queue_wait_ns"] for row in rows] == (table["scheduled"] - table["arrival"]).tolist()
 
 
-def test_a_growing_trace_is_followed_until_the_user_looks_back(view: Schedule, user: User) -> None:
+def test_a_growing_trace_is_followed_until_the_user_looks_back(
+    view: Schedule, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small, large = engine_trace(Setup(work=20)), engine_trace(Setup(work=30))
     large.generation = 1
     count, total = len(small["iterations"]), len(large["iterations"])
@@ -252,6 +254,10 @@ def test_a_growing_trace_is_followed_until_the_user_looks_back(view: Schedule, u
     grow(user, large)
     assert span(view) == (total - 10, total)
     shown(user, small)
+    view._look_at(5, 15)
+    # Of a recording that has ended nothing newer comes.
+    assert not view.newest.isVisible()
+    monkeypatch.setattr(type(user.session.live), "is_on", True)
     view._look_at(5, 15)
     assert view.newest.isVisible()
     grow(user, large)
@@ -343,6 +349,38 @@ def test_large_type_keeps_everything_in_its_place(view: Schedule, user: User) ->
     assert view.canvas.place.left > before
     assert view.canvas.picture is not None
     assert view.measures.minimumHeight() > 30
+
+
+@pytest.mark.parametrize("height", [130, 150, 190, 480])
+def test_rows_keep_their_room_in_a_low_view_of_presenter_size(user: User, height: int) -> None:
+    view = shown(user, TRACE)
+    user.window.theme.toggle_presenter()
+    view.canvas.setFixedHeight(height)
+    QApplication.processEvents()
+    titles = [strip.title for strip in view.canvas.strips]
+    assert titles == ["Batch", "Token budget", "Queue"][: len(titles)]
+    assert titles
+    assert view.canvas.place.rows(len(titles)).height() >= 0.4 * height
+    # Of what varies most the far end is told too, as long as there is any room.
+    assert tuple(title for title, _ in view.measures._measures[2].short) == ("TTFT p50 / p99", "TTFT p50")
+    view.canvas.setFixedHeight(600)
+    QApplication.processEvents()
+    assert len(view.canvas.strips) == 3
+
+
+def test_percentiles_stay_where_all_figures_find_room_side_by_side(user: User) -> None:
+    view = shown(user, TRACE)
+    figures = view.measures
+    whole = sum(figures._needed(each) for each in figures._measures)
+    figures.setFixedWidth(round(whole))
+    widths = [place.width() for place in figures._places()]
+    assert len(widths) == 7
+    for each, width in zip(figures._measures, widths, strict=True):
+        assert QFontMetricsF(user.window.theme.font("strong")).horizontalAdvance(each.value) <= width
+        assert QFontMetricsF(user.window.theme.font("small")).horizontalAdvance(each.title) <= width
+    # With more room than that, all are alike.
+    figures.setFixedWidth(round(7 * max(figures._needed(each) for each in figures._measures)) + 7)
+    assert len({round(place.width()) for place in figures._places()}) == 1
 
 
 def test_a_trace_with_less_says_what_is_missing(user: User) -> None:

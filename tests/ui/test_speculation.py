@@ -215,7 +215,9 @@ def test_where_passes_do_not_tell_which_length_is_best_none_is_named(user: User)
     groups = tuple(replace(each, estimate=doubt) for each in picture.groups)
     said = replace(picture, everything=replace(picture.everything, estimate=doubt), groups=groups)
     best = measures(said)[-1]
-    assert (best.title, best.value) == ("Best draft length, all requests", "cannot tell")
+    # Where there is little room it still says what to do about it.
+    assert (best.title, best.value) == ("Best length: cannot tell", "change it as it runs")
+    assert best.short == (("Best: cannot tell", "change it"),)
     assert "change the draft length while it runs" in best.tip
     view.by_length.show_picture(said)
     assert "cannot be told" in view.by_length.headings()[0]
@@ -231,6 +233,69 @@ def test_where_passes_do_not_tell_which_length_is_best_none_is_named(user: User)
     best = measures(said)[-1]
     assert best.value != "cannot tell"
     assert f"For {other} alone it cannot be told" in best.tip
+
+
+def changed(*changes: tuple[int, str]) -> Trace:
+    """A trace of the engine in which the user changed those (times in ns)."""
+    trace, builder = engine_trace(Setup(work=30)), Builder()
+    names = [builder.names.add(trace.names[at]) for at in range(len(trace.names))]
+    assert names == list(range(len(names)))
+    for table in ("processes", "threads", "iterations", "requests", "steps", "tokens"):
+        builder.add(table, **trace[table].columns)
+    builder.add(
+        "marks",
+        time=[time for time, _ in changes],
+        thread=-1,
+        name=[builder.names.add(what) for _, what in changes],
+        domain=builder.names.add("engine"),
+    )
+    return builder.build(TraceInfo(("changed",), "recording"))
+
+
+def test_a_change_of_the_draft_is_marked_and_figures_say_that_they_mix(user: User) -> None:
+    time = 200_000_000
+    view = shown(user, changed((time, "draft_len = 2"), (time + 5, "rate = 4")))
+    assert view.answer is not None
+    # Times of a trace count from its first record.
+    middle = view.answer.changes[0][0]
+    chart, area = view.over_time, view.over_time.area
+    x = area.left() + middle * area.width() / view.answer.span.length
+    lines = dict(chart.lines_at(QPointF(x, area.center().y()), area, view.answer))
+    assert "draft_len = 2" in lines["changed"]
+    assert "(draft_len = 2): figures mix both sides" in view.note.full
+    # Of a range on one side of it they do not.
+    user.session.select(Selection(window=Window(0, middle)))
+    assert "figures mix" not in view.note.full
+    user.session.select(Selection(window=Window(0, middle + 2)))
+    assert "figures mix" in view.note.full
+    # What does not touch the draft is marked, and mixes nothing.
+    other = shown(user, changed((time, "rate = 4")))
+    assert "figures mix" not in other.note.full
+    assert other.answer is not None
+    assert [what for _, what in other.answer.changes] == ["rate = 4"]
+
+
+def test_a_selected_iteration_is_marked_and_brings_a_request_of_its_own(user: User) -> None:
+    view = shown(user, TRACE)
+    newest = view.ribbon._ribbon
+    assert newest is not None
+    table, numbers = TRACE["tokens"], TRACE["iterations"]["iteration"]
+    other = int(np.flatnonzero(TRACE["requests"]["request"][table["request"]] != newest.request)[0])
+    row = int(table["iteration"][other])
+    plain = view.over_time.grab().toImage()
+    user.session.select(Selection(iteration=int(numbers[row])))
+    found = view.ribbon._ribbon
+    assert found is not None
+    there = TRACE["requests"]["request"][table["request"][table["iteration"] == row]].tolist()
+    assert found.request in there
+    assert f"with iteration {numbers[row]:,}" in view.ribbon_title.text()
+    assert view.answer is not None
+    assert view.answer.selected == Window(int(TRACE["iterations"]["start"][row]), int(TRACE["iterations"]["end"][row]))
+    assert view.over_time.grab().toImage() != plain
+    # A request that was chosen comes first.
+    user.session.select(Selection(iteration=int(numbers[row]), request=newest.request))
+    assert view.ribbon._ribbon is not None
+    assert view.ribbon._ribbon.request == newest.request
 
 
 def test_a_trace_without_an_engine_says_so(user: User) -> None:

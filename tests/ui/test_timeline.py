@@ -26,13 +26,14 @@ from inspector.trace.selection import NOTHING, Selection, Window
 from inspector.trace.trace import Trace
 from tests.analysis.generate import traces
 from tests.drawn import Drawn, draw
+from tests.engine_traces import Setup, engine_trace
 from tests.ui.user import User
 from ui.export import write_csv, write_svg
 from ui.questions import Asker
 from ui.session import Session
 from ui.settings import SettingsFile
 from ui.theme import Theme
-from ui.timeline.headers import busy_share, iteration_owners
+from ui.timeline.headers import busy_share, iteration_owners, quantity
 from ui.timeline.layout import Row
 from ui.timeline.tip import tip
 from ui.views.timeline import Timeline
@@ -322,6 +323,38 @@ def test_fit_goes_to_the_selection_and_then_to_everything(view: Timeline) -> Non
     assert view.session.window == view.session.whole
     view.range_from_selection()
     assert view.session.selection.window == Window(start, end)
+
+
+def test_a_selected_iteration_is_an_event_as_any_other(user: User) -> None:
+    trace = engine_trace(Setup(work=12))
+    user.session.set_trace(trace)
+    view = user.view(Timeline)
+    number = int(trace["iterations"]["iteration"][5])
+    user.session.select(Selection(iteration=number))
+    rows = view.panel.rows()
+    assert rows is not None
+    assert ("name", f"iteration {number:,}") in list(rows.rows)
+    view.range_from_selection()
+    start, end = int(trace["iterations"]["start"][5]), int(trace["iterations"]["end"][5])
+    assert user.session.selection.window == Window(start, end)
+    user.session.select(NOTHING)
+    user.session.select(Selection(iteration=10_000))
+    view.range_from_selection()
+    assert user.session.selection.window is None
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (5, "threads", "5 threads"),
+        (9_000, "requests", "9,000 requests"),
+        (2.5, "requests", "2.50 requests"),
+        (48, "% of one processor", "48.0 % of one processor"),
+        (12_345, "requests", "12.3 k requests"),
+    ],
+)
+def test_counts_have_no_decimals(value: float, unit: str, said: str) -> None:
+    assert quantity(value, unit) == said
 
 
 def test_next_and_previous_on_the_track_and_on_the_device(view: Timeline) -> None:

@@ -43,6 +43,7 @@ class ScheduleCanvas(QWidget):
         self.span = Span(False, 0, 1, 1)
         self.selection: Selection = NOTHING
         self.strips: list[Strip] = []
+        self._all_strips: list[Strip] = []
         self._pointer: QPointF | None = None
         self._pressed: QPointF | None = None
         self._dragged: tuple[float, float] | None = None
@@ -84,7 +85,7 @@ class ScheduleCanvas(QWidget):
     def show_picture(self, picture: SchedulePicture) -> None:
         """Paint that."""
         self.picture = picture
-        self.strips = strips_of(picture.strips) if picture.strips is not None else []
+        self._all_strips = strips_of(picture.strips) if picture.strips is not None else []
         self._measure()
         self.update()
 
@@ -291,6 +292,7 @@ class ScheduleCanvas(QWidget):
 
     def _measure(self) -> None:
         place = self.place
+        self.strips = self._all_strips[: place.strips_that_fit(len(self._all_strips))]
         area = place.rows(len(self.strips))
         alive = self.picture.alive if self.picture is not None else 0
         needed = alive * self.row_height

@@ -74,7 +74,7 @@ def _fill(title: str, fill: Fill | None, found: ScheduleFigures, what: str, limi
     # Those that tell may be of a kind: a server that drafts counts tokens only where it drafted nothing.
     some = f"{fill.count:,} of {found.iterations:,}"
     tip += f". The other {found.iterations - fill.count:,} iterations do not tell theirs, so it is no mean of all"
-    short = (f"{title.split()[0]}, {some}", share)
+    short = ((f"{title.split()[0]}, {some}", share),)
     return Measure(f"{title}, {some} iterations", share, "of those that tell it", "measured", tip, short)
 
 
@@ -90,8 +90,9 @@ def _spread(title: str, found: Spread, meaning: str) -> Measure:
     unit = values[-1].split()[-1]
     if all(value.endswith(f" {unit}") for value in values):
         values[:2] = [value.split()[0] for value in values[:2]]
-    full, short = f"{title} p50 / p90 / p99", (f"{title} p50", units.time(found.p50))
-    return Measure(full, " / ".join(values), "", "", tip, short)
+    word = title.rpartition(" ")[2].capitalize() if " " in title else title
+    short = ((f"{word} p50 / p99", f"{values[0]} / {values[2]}"), (f"{word} p50", units.time(found.p50)))
+    return Measure(f"{title} p50 / p90 / p99", " / ".join(values), "", "", tip, short)
 
 
 def static_words(picture: SchedulePicture) -> tuple[str, ...]:

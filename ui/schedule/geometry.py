@@ -8,6 +8,8 @@ from PySide6.QtCore import QRectF
 
 from ui.theme import Theme
 
+_STRIPS_SHARE = 0.58
+"""No more of the height than this goes to what stands above the rows."""
 _HIGHEST_PX, _LOWEST_PX, _LOWEST_HALVED_PX = 18, 2, 9
 
 
@@ -53,6 +55,12 @@ class Geometry:
     def top(self, strips: int) -> int:
         """Where rows begin."""
         return round(self.ruler + strips * (self._strip_height(strips) + self.theme.px(4)))
+
+    def strips_that_fit(self, count: int) -> int:
+        """How many of `count` strips, the first ones, leave the rows their room."""
+        return next(
+            (each for each in range(count, 1, -1) if self.top(each) <= _STRIPS_SHARE * self.height), min(count, 1)
+        )
 
     def rows(self, strips: int) -> QRectF:
         """The area of the cells."""

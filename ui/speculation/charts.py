@@ -14,6 +14,7 @@ from inspector.picture.speculation import SpeculationPicture
 from inspector.trace.selection import Window
 from ui.inks import color_of, fill
 from ui.speculation.chart import Chart, group_ink, line_style, shown_groups
+from ui.widgets.changes import Change, change_at, paint_changes
 from ui.widgets.ruler import ticks
 
 _SHARES = [(0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %")]
@@ -73,6 +74,21 @@ class OverTimeChart(Chart):
         for time, text in marks.major:
             x = area.left() + (time - picture.span.start) * area.width() / picture.span.length
             self.below(painter, area, x, text, theme.px(72))
+        self._marks(painter, area, picture)
+
+    def _marks(self, painter: QPainter, area: QRectF, picture: SpeculationPicture) -> None:
+        """The selected iteration, and what the user changed."""
+        paint_changes(painter, area, self._changes(area, picture), self.theme)
+        if picture.selected is not None:
+            left, right = (self._x(time, area, picture) for time in (picture.selected.start, picture.selected.end))
+            box = QRectF(left, area.top(), max(right - left, 1.5), area.height()).intersected(area)
+            painter.fillRect(box, self.theme.color("accent"))
+
+    def _changes(self, area: QRectF, picture: SpeculationPicture) -> list[Change]:
+        return [(self._x(time, area, picture), what) for time, what in picture.changes]
+
+    def _x(self, time: int, area: QRectF, picture: SpeculationPicture) -> float:
+        return area.left() + (time - picture.span.start) * area.width() / max(picture.span.length, 1)
 
     def lines_at(self, point: QPointF, area: QRectF, picture: SpeculationPicture) -> list[tuple[str, str]]:
         """Counts of the stretch."""
@@ -84,7 +100,9 @@ class OverTimeChart(Chart):
         window = Window(int(found.edges[at]), int(found.edges[at + 1]))
         lines = [("from", f"{units.time(window.start)} to {units.time(window.end)}")]
         lines.append(("accepted", f"{accepted:,} of {drafted:,} ({units.share(accepted, drafted)})"))
-        return [*lines, ("passes", f"{int(found.passes[at]):,}")] if found.passes[at] >= 0 else lines
+        if found.passes[at] >= 0:
+            lines.append(("passes", f"{int(found.passes[at]):,}"))
+        return [*lines, *change_at(point.x(), self._changes(area, picture))]
 
 
 class PositionChart(Chart):

@@ -22,7 +22,7 @@ def measures(picture: SpeculationPicture) -> list[Measure]:
         f"{units.count(accepted)} of {units.count(drafted)}",
         "measured",
         f"{accepted:,} of {drafted:,} draft tokens accepted (pooled: every token counts the same)",
-        ("Of all tokens", units.share(accepted, drafted)),
+        (("Of all tokens", units.share(accepted, drafted)),),
     )
     if picture.everything is None or picture.by_request is None:
         return [pooled, *(Measure(title, _UNKNOWN, "needs steps") for title in ("Mean of requests", "Tokens per pass"))]
@@ -34,7 +34,7 @@ def measures(picture: SpeculationPicture) -> list[Measure]:
         f"{had:,} requests",
         "measured",
         f"mean of the rates of {had:,} requests that had drafts: every request counts the same",
-        ("Mean of requests", f"{100 * mean:.1f} %" if isfinite(mean) else _UNKNOWN),
+        (("Mean of requests", f"{100 * mean:.1f} %" if isfinite(mean) else _UNKNOWN),),
     )
     made, drafting = counted.passes, counted.drafting
     per_pass = Measure(
@@ -45,6 +45,15 @@ def measures(picture: SpeculationPicture) -> list[Measure]:
         f"1 + {accepted:,} accepted / {made:,} passes of the target, of which {drafting:,} checked drafts",
     )
     return [pooled, of_requests, per_pass, _given(picture.everything), *_groups(picture), _best(picture)]
+
+
+def mixed_words(picture: SpeculationPicture) -> list[str]:
+    """That figures are of several ways to draft, where it was changed within what they are of."""
+    if not picture.mixed:
+        return []
+    time, what = picture.mixed[-1]
+    more = f", the last of {len(picture.mixed):,} such changes" if len(picture.mixed) > 1 else ""
+    return [f"Drafting was changed at {units.time(time)} ({what}{more}): figures mix both sides, a range tells one"]
 
 
 def _given(everything: Group) -> Measure:
@@ -79,8 +88,10 @@ def _best(picture: SpeculationPicture) -> Measure:
     # Beside the chart of groups it has to be said that this is of all of them.
     title = "Best draft length" + (", all requests" if picture.groups else "")
     if found.doubtful:
-        short = ("Best length", "cannot tell")
-        return Measure(title, "cannot tell", "change it as it runs", "", f"{best_words(found)}: {DOUBT}", short)
+        # How to come to know it is the part to read where there is room for one.
+        short = (("Best: cannot tell", "change it"),)
+        tip = f"{best_words(found)}: {DOUBT}"
+        return Measure("Best length: cannot tell", "change it as it runs", "", "", tip, short)
     low, high = found.among
     value = (str(found.best) if low == high else f"{low} to {high}") if high else "none"
     tip = (
@@ -93,5 +104,5 @@ def _best(picture: SpeculationPicture) -> Measure:
     if untold:
         tip += f". For {', '.join(untold)} alone it cannot be told: a group has fewer passes than all together"
     return Measure(
-        title, value, speedup_words(found), "estimated", tip, ("Best, all" if picture.groups else title, value)
+        title, value, speedup_words(found), "estimated", tip, (("Best, all" if picture.groups else title, value),)
     )

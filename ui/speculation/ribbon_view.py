@@ -33,6 +33,7 @@ class RibbonView(QAbstractScrollArea):
         super().__init__()
         self._theme = theme
         self._ribbon: Ribbon | None = None
+        self._iteration: int | None = None
         self._chips: list[_Chip] = []
         self._pointer: QPointF | None = None
         self.setAccessibleName("Token ribbon")
@@ -40,8 +41,10 @@ class RibbonView(QAbstractScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.viewport().setMouseTracking(True)
 
-    def show_ribbon(self, ribbon: Ribbon | None) -> None:
-        """Show that; at its end, where it goes on."""
+    def show_ribbon(self, ribbon: Ribbon | None, iteration: int | None = None) -> None:
+        """Show that, with the pass of an iteration (its number) marked and in sight; else at its end, if it goes on."""
+        sought = iteration is not None and iteration != self._iteration
+        self._iteration = iteration
         other = self._ribbon is None or ribbon is None or ribbon.request != self._ribbon.request
         at_end = self.verticalScrollBar().value() >= self.verticalScrollBar().maximum()
         self._ribbon = ribbon
@@ -51,6 +54,9 @@ class RibbonView(QAbstractScrollArea):
             self.verticalScrollBar().setValue(0)
         elif at_end:
             self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+        mine = next((chip.rect for chip in self._chips if chip.held.iteration == iteration), None)
+        if mine is not None and (sought or other):
+            self.verticalScrollBar().setValue(round(mine.top() - self._theme.px(6)))
         self.viewport().update()
 
     def words(self) -> str:
@@ -127,6 +133,10 @@ class RibbonView(QAbstractScrollArea):
             painter.fillRect(inner, color)
         painter.setPen(QPen(text))
         painter.drawText(rect, int(Qt.AlignmentFlag.AlignCenter), chip.text)
+        if chip.held.iteration == self._iteration:
+            painter.setPen(QPen(theme.color("accent"), theme.px(2)))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(rect.adjusted(-1, -1, 1, 1))
 
     def _at(self, point: QPointF) -> _Chip | None:
         place = QPointF(point.x(), point.y() + self.verticalScrollBar().value())

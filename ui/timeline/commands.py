@@ -113,7 +113,7 @@ class Commands(View):
         """The selected record becomes a range."""
         selected = self.canvas.scene.selected
         if selected is None:
-            self.say("Select a record first: its time becomes the range that the figures are of")
+            self.say("Select a record first: its time becomes the range")
         elif selected.end <= selected.start:
             self.say("An instant is no range: drag over one, or mark the instant with M")
         else:

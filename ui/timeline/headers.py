@@ -186,14 +186,20 @@ def _texts(scene: Scene, track: Track) -> tuple[str, str]:
 
 
 def quantity(value: float, unit: str) -> str:
-    """A counter's value with its unit: bytes as data sheets give them, hertz with a prefix, the rest in thousands."""
+    """A counter's value with its unit: bytes as data sheets give them, hertz with a prefix, the rest in thousands.
+
+    What is counted has no decimals; a share has them even where they are zeros, so that it keeps its width.
+    """
     if unit in ("bytes", "B"):
         return units.size(value)
     if unit in ("bytes/s", "B/s"):
         return units.rate(value)
     if unit == "Hz" and abs(value) >= 1000:
         return f"{units.count(value)}Hz"
-    return f"{units.count(value) if abs(value) >= 10_000 else units.three_digits(value)} {unit}".strip()
+    if abs(value) >= 10_000:
+        return f"{units.count(value)} {unit}".strip()
+    counted = float(value).is_integer() and not unit.startswith("%")
+    return f"{units.exact(int(value)) if counted else units.three_digits(value)} {unit}".strip()
 
 
 def _chevron(painter: QPainter, x: float, y: float, scale: float, folded: bool, colour: str) -> None:

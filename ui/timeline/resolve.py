@@ -6,6 +6,7 @@ import numpy as np
 
 from inspector.analysis.causes import Causes, of_host
 from inspector.analysis.gaps import Gaps
+from inspector.analysis.iterations import Iterations
 from inspector.picture.navigate import place_of
 from inspector.picture.timeline import Hit, find
 from inspector.picture.tracks import HOST_TABLES, Track, Tracks
@@ -20,7 +21,7 @@ def resolve(scene: Scene, selection: Selection) -> Hit | None:
         return record(scene, selection.table, selection.row)
     if selection.gap is not None and selection.device is not None:
         return _gap(scene, selection.device, selection.gap)
-    return None
+    return None if selection.iteration is None else _iteration(scene, selection.iteration, selection.process)
 
 
 def record(scene: Scene, table: str, row: int) -> Hit | None:
@@ -81,3 +82,17 @@ def _gap(scene: Scene, device: int, start: int) -> Hit | None:
     if at >= len(gaps) or int(gaps.start[at]) != start:
         return None
     return Hit(track, 0, "gaps", at, start, int(gaps.end[at]), 0)
+
+
+def _iteration(scene: Scene, number: int, process: int | None) -> Hit | None:
+    """The iteration of that number (of a process, where one is given) on its track; None until that was made."""
+    if scene.trace is None:
+        return None
+    track = next((each for each in scene.trace.index(Tracks).tracks if each.kind == "iterations"), None)
+    trace = None if track is None else scene.trace_of(track)
+    content = None if track is None else scene.content(track)
+    if track is None or trace is None or content is None:
+        return None
+    found = trace.index(Iterations)
+    rows = np.flatnonzero((found.number == number) & ((found.process == process) | (process is None)))
+    return find(content, track, "iterations", int(rows[0]), int(found.start[rows[0]])) if len(rows) else None

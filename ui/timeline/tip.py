@@ -55,5 +55,5 @@ def _title(trace: Trace, hit: Hit) -> str:
     if hit.source == "causes":
         return f"idle: {CAUSES[int(trace.index(Causes).devices[hit.track.key].cause[hit.row])]}"
     if hit.source == "iterations":
-        return f"iteration {int(trace.index(Iterations).number[hit.row])}"
+        return f"iteration {int(trace.index(Iterations).number[hit.row]):,}"
     return "CUDA graph launch" if hit.source == "graph launch" else hit.source

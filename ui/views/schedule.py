@@ -125,7 +125,7 @@ class Schedule(View):
         self.note.setToolTip(said)
         self.note.setVisible(bool(said))
         self.legend.say(picture.static is not None, picture.fullest > 1, picture.steps is not None)
-        self.newest.setVisible(not self._follows())
+        self.newest.setVisible(self.session.live.is_on and not self._follows())
         self.refresh()
 
     def rows_for_copy(self) -> Rows | None:
@@ -235,7 +235,7 @@ class Schedule(View):
             return
         self.iterations.look(span.low, span.high)
         self.refresh()
-        self.newest.setVisible(not self._follows())
+        self.newest.setVisible(self.session.live.is_on and not self._follows())
 
     def _follows(self) -> bool:
         """Whether the newest iteration is in view."""

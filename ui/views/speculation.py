@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
 
+from inspector.picture.ribbon import Ribbon
 from inspector.picture.speculation import SpeculationPicture, speculation
 from inspector.trace.selection import Selection, Window
 from ui.export import Rows
 from ui.questions import Question
 from ui.speculation.chart import Chart
 from ui.speculation.charts import LengthChart, OverTimeChart, PositionChart
-from ui.speculation.figures import measures
+from ui.speculation.figures import measures, mixed_words
 from ui.speculation.legend import Legend
 from ui.speculation.ribbon_view import RibbonView
 from ui.speculation.table import RequestList, request_list
@@ -68,9 +69,9 @@ class Speculation(View):
         return self.over_time, self.by_position, self.by_length
 
     def question(self, trace: Trace, selection: Selection, window: Window) -> Question | None:
-        """Of the selected range; the ribbon of the selected request."""
+        """Of the selected range; the ribbon of the selected request, else of one of the selected iteration."""
         bins = max(int(self.over_time.area.width()) // _BIN_PX, 8)
-        args = (selection.window, selection.request, bins)
+        args = (selection.window, selection.request, bins, selection.iteration, selection.process)
         return Question(speculation, (trace, *args), (id(trace), trace.generation, *args))
 
     def show_answer(self, answer: SpeculationPicture) -> None:
@@ -86,11 +87,12 @@ class Speculation(View):
         notes = list(answer.missing)
         if not answer.drafted and answer.everything is not None:
             notes.insert(0, "Nothing was drafted: record with speculation on, e.g. inflight demo --draft model")
+        notes += mixed_words(answer)
         self.note.set_text(" · ".join(notes))
         self.note.setToolTip("\n".join(notes))
         self.note.setVisible(bool(notes))
         self._fill_table()
-        self.ribbon.show_ribbon(answer.ribbon)
+        self.ribbon.show_ribbon(answer.ribbon, self.session.selection.iteration)
         self.ribbon_title.setText(self._ribbon_words())
 
     def rows_for_copy(self) -> Rows | None:
@@ -148,10 +150,18 @@ class Speculation(View):
             return "Tokens"
         chosen = self.session.selection.request
         other = chosen is not None and chosen != ribbon.request
-        text = f"Tokens of request {ribbon.request}"
+        text = f"Tokens of request {ribbon.request:,}"
         if ribbon.total > len(ribbon.passes):
             text += f", the last {len(ribbon.passes):,} of {ribbon.total:,} passes"
-        return text + (f" (those of request {chosen} were not recorded)" if other else "")
+        return text + (f" (those of request {chosen:,} were not recorded)" if other else self._of_iteration(ribbon))
+
+    def _of_iteration(self, ribbon: Ribbon) -> str:
+        """Whether the selected iteration has a pass among them."""
+        chosen = self.session.selection.iteration
+        if chosen is None:
+            return ""
+        there = any(each.iteration == chosen for each in ribbon.passes)
+        return f", with iteration {chosen:,}" if there else f" (none of iteration {chosen:,} were recorded)"
 
     def _lay_out(self) -> None:
         px = self.theme.px

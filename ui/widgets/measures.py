@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent
@@ -15,7 +16,7 @@ from ui.theme import Theme
 @dataclass(frozen=True)
 class Measure:
     """`basis` is measured, modelled, estimated or ''; `note` stands behind the value where there is room; `tip` has the
-    exact figures. `short` is another title and value for where the first do not fit.
+    exact figures. `short` are other titles and values for where the first do not fit, from long to short.
     """
 
     title: str
@@ -23,11 +24,14 @@ class Measure:
     note: str = ""
     basis: str = ""
     tip: str = ""
-    short: tuple[str, str] | None = None
+    short: tuple[tuple[str, str], ...] = ()
 
 
 class Measures(QWidget):
-    """Equal columns; those that do not fit are left out from the right."""
+    """Equal columns; where one is too narrow for what it holds, as wide as each needs, if there is room for all so.
+
+    Those that do not fit are left out from the right.
+    """
 
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
@@ -67,12 +71,10 @@ class Measures(QWidget):
         above, below = QFontMetricsF(small), QFontMetricsF(strong)
         middle = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
         for rect, each in zip(self._places(), self._measures, strict=False):
-            title, value = each.title, each.value
-            if (
-                each.short is not None
-                and max(above.horizontalAdvance(title), below.horizontalAdvance(value)) > rect.width()
-            ):
-                title, value = each.short
+            title, value = next(
+                (texts for texts in ((each.title, each.value), *each.short) if self._room(*texts) <= rect.width()),
+                each.short[-1] if each.short else (each.title, each.value),
+            )
             line = QRectF(rect.left(), rect.top(), rect.width(), above.height())
             painter.setFont(small)
             painter.setPen(theme.color("muted"))
@@ -105,5 +107,21 @@ class Measures(QWidget):
             return []
         least = self._theme.px(92)
         count = max(min(len(self._measures), int(self.width() // least)), 1)
-        width = self.width() / count
-        return [QRectF(at * width, 0, width - self._theme.px(8), self.height()) for at in range(count)]
+        widths = [self.width() / count] * count
+        needed = [self._needed(each) for each in self._measures]
+        if max(needed) > widths[0] and sum(needed) <= self.width():
+            rest = (self.width() - sum(needed)) / len(needed)
+            widths = [each + rest for each in needed]
+        lefts = [sum(widths[:at]) for at in range(len(widths))]
+        return [
+            QRectF(left, 0, width - self._theme.px(8), self.height()) for left, width in zip(lefts, widths, strict=True)
+        ]
+
+    def _needed(self, measure: Measure) -> float:
+        """Room for title and value, in steps, so that columns do not move with every digit."""
+        step = self._theme.px(8)
+        return step * (ceil(self._room(measure.title, measure.value) / step) + 1)
+
+    def _room(self, title: str, value: str) -> float:
+        small, strong = (QFontMetricsF(self._theme.font(role)) for role in ("small", "strong"))
+        return max(small.horizontalAdvance(title), strong.horizontalAdvance(value))
