@@ -9,7 +9,6 @@ import errno
 import os
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -30,6 +29,7 @@ from probes.nsys_cli import Nsys, Range
 from probes.output import Output, can_break
 from probes.recording import Recording
 from probes.sampling import Sampling
+from probes.saying import say
 from probes.signals import PASSED_ON, STOPS, Signals, caught
 from probes.standby import LATE, Attached
 from probes.workloads import configuration, mpi, trtllm
@@ -145,7 +145,7 @@ def _command(plan: Plan, recording: Recording, environment: Mapping[str, str], n
     if "dcgm" in plan.probes:
         told.append(f"DCGM reads counters of the GPUs: {CONFLICT}")
     for line in told:
-        _say(line)
+        say(line)
     recording.tell_command(command)
     return command
 
@@ -221,7 +221,7 @@ class _Run:
             self._signals.wait(_DRAIN_S)
         self._collecting.tick()
         if why := self._collecting.close():
-            _say(f"no report of Nsight Systems: {why}")
+            say(f"no report of Nsight Systems: {why}")
 
     def _receive(self, number: int) -> None:
         workload = self._workload
@@ -263,7 +263,7 @@ class _Run:
             if producer in self._unmade:
                 continue
             if not self._unmade:
-                _say(f"nothing is recorded of {producer}: its ring could not be made: {why}")
+                say(f"nothing is recorded of {producer}: its ring could not be made: {why}")
             self._unmade[producer] = why
             text = f"processes of which nothing is recorded: their rings could not be made: {why}"
             self._recording.quality.add("probe", text, first=producer)
@@ -297,13 +297,13 @@ class _Run:
         path = self._recording.path
         try:
             if not compact(path, self._recording.header):
-                _say(f"{path} is larger than this machine's memory allows to sort, so it stays as streams")
+                say(f"{path} is larger than this machine's memory allows to sort, so it stays as streams")
         except OSError as error:
             # Nothing is lost by that: the streams are all of it.
             if not path.is_dir():
                 self._fail(error)
             else:
-                _say(f"{path} stays as streams, which open more slowly: {error.strerror or error}")
+                say(f"{path} stays as streams, which open more slowly: {error.strerror or error}")
         except InspectorError as error:
             self._failure = error
 
@@ -327,13 +327,7 @@ class _Run:
         self._failure = Missing(what, why, do)
         recording.stop(f"{what}: {why}")
         if not self._workload.has_ended():
-            _say(f"{what}: {why}. The workload goes on")
+            say(f"{what}: {why}. The workload goes on")
 
     def _seconds(self) -> float:
         return (time.monotonic_ns() - self._recording.start_ns) / 1e9
-
-
-def _say(text: str) -> None:
-    with suppress(OSError):
-        sys.stderr.write(f"inflight: {text}\n")
-        sys.stderr.flush()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +22,7 @@ from probes.arming import armed
 from probes.inprocess import tap
 from probes.inprocess.producer import ENVIRONMENT
 from probes.inprocess.standby import ATTACH, READY, STANDBY, is_alive, started
+from probes.saying import say
 
 _MOST_BYTES = 1 << 14
 _PATIENCE_S = 3.0
@@ -64,8 +64,7 @@ def become(command: Sequence[str]) -> NoReturn:
     """Be that command from here on, prepared. Raises Missing when it cannot be run."""
     found, why = environment(os.environ)
     said = f"prepared; to record it while it runs: inflight attach {os.getpid()}"
-    sys.stderr.write(f"inflight: {said}{f' (without kernels: {why})' if why else ''}\n")
-    sys.stderr.flush()
+    say(f"{said} (without kernels: {why})" if why else said)
     try:
         os.execvpe(command[0], list(command), found)
     except OSError as error:

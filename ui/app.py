@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import linecache
 import os
 import signal
 import socket
@@ -23,6 +24,7 @@ from ui.questions import Asker, Question
 from ui.session import Session
 from ui.settings import SettingsFile
 from ui.theme import Theme
+from ui.views import FACTS, HEADLINE, VIEWS, view_class
 from ui.views.view import Host
 from ui.window import MainWindow
 
@@ -107,16 +109,22 @@ def _answers(display: str) -> bool:
 def _after_first_paint(window: MainWindow, paths: list[str], run: list[str]) -> None:
     if paths:
         window.session.open(paths)
-    if run:
-        window.desk.run(run)
-    # numpy and what reads and reckons: imported by a worker, so that the window stays alive meanwhile.
+
+    def build(_: object) -> None:
+        window.load_in_turns(lambda: window.desk.run(run) if run else None)
+
+    # The views and what reads and reckons: imported by a worker, so that the window stays alive meanwhile.
     question = Question(_import_ahead, (), "import")
-    window.host.asker.ask("import", question, lambda _: window.load_views(), lambda _: None)
+    window.host.asker.ask("import", question, build, build)
 
 
 def _import_ahead() -> None:
     for name in ("inspector.readers", "inspector.analysis.rollup"):
         importlib.import_module(name)
+    for name in (HEADLINE, *VIEWS, FACTS):
+        view_class(name)
+    # Qt's bindings read the source of every module that is imported; nobody needs the megabytes of it any more.
+    linecache.clearcache()
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from ui.views.view import View
 
 _VERSION = 1
 _AREAS = {"facts": Qt.DockWidgetArea.LeftDockWidgetArea}
-_HIDDEN = ("facts", "results")
+_HIDDEN = ("facts", "results", "layers")
 _SHARE = 0.40
 
 
@@ -33,7 +33,7 @@ class Docks(QObject):
     def __iter__(self) -> Iterator[QDockWidget]:
         return iter(self._docks.values())
 
-    def add(self, view: View) -> None:
+    def add(self, view: View) -> QDockWidget:
         """A dock for a view, hidden for now."""
         dock = QDockWidget(view.TITLE, self._window)
         dock.setObjectName(f"dock-{view.ID}")
@@ -45,6 +45,7 @@ class Docks(QObject):
         self._docks[view.ID] = dock
         self._window.addDockWidget(_AREAS.get(view.ID, Qt.DockWidgetArea.BottomDockWidgetArea), dock)
         dock.hide()
+        return dock
 
     def find(self, view_id: str) -> QDockWidget | None:
         """The dock of a view."""

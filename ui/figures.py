@@ -13,6 +13,7 @@ from inspector.analysis.causes import CAUSES, LAUNCH_OVERHEAD, DeviceSlices
 from inspector.analysis.completeness import Verdict, verdict
 from inspector.analysis.gaps import Gaps
 from inspector.analysis.hosts import HostGroups, is_host
+from inspector.analysis.pipeline import contention_of
 from inspector.analysis.rollup import clipped, next_names
 from inspector.analysis.sums import sum_by
 from inspector.trace.selection import Window
@@ -63,6 +64,10 @@ class Figures:
     next: Next | None
     verdict: Verdict
     whole_graphs: bool
+    worked_ns: int
+    """Of the work of a processor, wall time of which it is known how much of it the thread had that processor; and
+    `waited_ns`, how much of it it had not."""
+    waited_ns: int
 
 
 def figures(trace: Trace, device: int, window: Window | None) -> Figures:
@@ -71,13 +76,15 @@ def figures(trace: Trace, device: int, window: Window | None) -> Figures:
     length = end - start
     sums = sum_by(slices.cause, length, len(CAUSES))
     found = bool(sums.any())
+    used = busy(trace, device, window)
     return Figures(
         device,
-        busy(trace, device, window),
+        used,
         _largest(trace, slices, length, sums) if found else None,
         _costliest(trace, slices, length) if found else None,
         verdict(trace, device),
         trace.quality.count("graph-level") > 0,
+        *contention_of(trace, device, used.span),
     )
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ui.reading import Found
 
 SHORTEST_NS = 10
+# Records of a run are painted up to half a second after they were made.
+_LEAST_FOLLOWED_NS = 2_000_000_000
 _EMPTY = Window(0, 0)
 
 
@@ -38,13 +40,15 @@ class Session(QObject):
 
     `device` is the row of devices that figures and tables are about: the one selected last, at first the first with
     work; -1 without devices. `opening` are the paths being read, with `progress`; `failure` says why the last opening
-    failed. `grown` is emitted when `trace` has become a later generation of what it was.
+    failed. `grown` is emitted when `trace` has become a later generation of what it was, `followed` when somebody asked
+    for the newest time.
     """
 
     trace_changed = Signal()
     grown = Signal()
     selection_changed = Signal()
     window_changed = Signal()
+    followed = Signal()
     marks_changed = Signal()
     opening_changed = Signal()
 
@@ -193,10 +197,14 @@ class Session(QObject):
         self.window_changed.emit()
 
     def follow_end(self) -> None:
-        """To the end, as close as it is now; of a run to its newest time, held or not, and on with it."""
+        """To the end, as close as it is now; of a run to its newest time, held or not, and on with it, from so far away
+        that there is something to be seen before it has passed.
+        """
         self.live.release()
         end = self.whole.end
-        self.look(Window(end - self.window.length, end))
+        least = _LEAST_FOLLOWED_NS if self.live.is_on else 0
+        self.look(Window(end - max(self.window.length, least), end))
+        self.followed.emit()
 
     def hold(self) -> None:
         """Hold what is in view of a run, or go on. The recording goes on all the time."""

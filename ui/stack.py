@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -23,17 +24,21 @@ def paint_stack(
     painter: QPainter, rect: QRectF, shares: npt.NDArray[np.floating], inks: Sequence[int], theme: Theme, ratio: float
 ) -> None:
     """(layers, columns) shares from below to the top of `rect`; what is left is ground. A layer has the colour of its
-    ink and a quiet trace of its pattern. `ratio` device pixels are one unit."""
+    ink and a quiet trace of its pattern. `ratio` device pixels are one unit. What `rect` has outside of the painter's
+    clip, which is any amount after zooming in, is neither made nor painted."""
     layers, columns = shares.shape
-    height, width = max(round(rect.height() * ratio), 1), max(round(rect.width() * ratio), 1)
-    if not columns:
+    seen = rect.intersected(painter.clipBoundingRect() if painter.hasClipping() else QRectF(painter.window()))
+    if not columns or seen.isEmpty():
         return
+    height, whole = max(round(rect.height() * ratio), 1), max(round(rect.width() * ratio), 1)
+    first = min(max(math.floor((seen.left() - rect.left()) * ratio), 0), whole - 1)
+    width = min(max(math.ceil((seen.right() - rect.left()) * ratio), first + 1), whole) - first
     upto = np.cumsum(shares.astype(np.float64), axis=0) * height
     y = np.arange(height, 0, -1)[:, None] - 0.5
     layer = np.zeros((height, columns), np.uint8)
     for each in upto:
         layer += y > each[None, :]
-    layer = layer[:, (np.arange(width) * columns) // width]
+    layer = layer[:, (np.arange(first, first + width) * columns) // whole]
     colours = [color_of(number, theme) for number in inks]
     marks = [_between(colour, QColor(text_on(colour.name()))) for colour in colours]
     ground = theme.color("sunken")
@@ -45,6 +50,7 @@ def paint_stack(
         marks_of_ink = along.get(INKS[ink].pattern)
         if marks_of_ink is not None and there[number]:
             layer += ((layer == number) & marks_of_ink) * np.uint8(layers + 1)
+    rect = QRectF(rect.left() + first / ratio, rect.top(), rect.width() * width / whole, rect.height())
     raster.paint(painter, rect, np.take(packed, layer))
 
 

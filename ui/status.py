@@ -45,7 +45,7 @@ class Status(QStatusBar):
         self._newest.setText("Newest")
         for button in (self._hold, self._newest):
             button.setObjectName("act")
-        self._newest.setToolTip("Go to the newest time and stay there, as close as it is now (End)")
+        self._newest.setToolTip("Go to the newest time and stay there (End)")
         for widget in (self._live, self._hold, self._newest):
             self.addWidget(widget)
         self.addWidget(self._name)
@@ -99,6 +99,9 @@ class Status(QStatusBar):
         self._name.setToolTip("\n".join(paths))
         rows = sum(len(table) for table in trace.tables.values() if table.schema.sorted_by)
         text = f"{units.count(rows)} records, {units.time(trace.end_ns)}"
+        if trace.kept.from_ns:
+            # Of a long run what is older is in its file alone.
+            text = f"{units.count(rows)} records of the last {units.time(trace.whole.length)} at hand"
         self._records.setText(f"{text} · {trouble}" if trouble else text)
         self._records.setToolTip(f"{rows:,} records, {trace.end_ns:,} ns")
         notes = trace.quality.notes

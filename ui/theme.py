@@ -88,14 +88,20 @@ DARK = Tokens(
 
 
 class Theme(QObject):
-    """Which of the two is on, and how large the type is. `changed` after either."""
+    """Which of the two is on, and how large the type is. `changed` after either.
+
+    `tokens` are the colours that are on, `scale` is by how much type and lines are larger than usual.
+    """
 
     changed = Signal()
+    tokens: Tokens
+    scale: float
 
     def __init__(self, app: QApplication, settings: SettingsFile, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._app = app
         self._settings = settings
+        self._fonts: dict[tuple[Role, bool], QFont] = {}
         app.setStyle(QStyleFactory.create("Fusion"))
         system = QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont)
         self._family = system.family() if QFontInfo(system).exactMatch() else _first_of("Inter", "Noto Sans")
@@ -106,25 +112,12 @@ class Theme(QObject):
     @property
     def dark(self) -> bool:
         """Whether the dark theme is on."""
-        mode = self._settings.values.theme
-        if mode == "system":
-            return self._app.styleHints().colorScheme() == Qt.ColorScheme.Dark
-        return mode == "dark"
-
-    @property
-    def tokens(self) -> Tokens:
-        """The colours that are on."""
-        return DARK if self.dark else LIGHT
+        return self.tokens is DARK
 
     @property
     def presenter(self) -> bool:
         """Whether everything is large, for an audience."""
         return self._settings.values.presenter
-
-    @property
-    def scale(self) -> float:
-        """By how much type and lines are larger than usual."""
-        return _PRESENTER if self.presenter else 1.0
 
     def px(self, length: float) -> int:
         """A length of the grid, scaled with the type."""
@@ -135,7 +128,15 @@ class Theme(QObject):
         return QColor(getattr(self.tokens, token))
 
     def font(self, role: Role = "text") -> QFont:
-        """The type for a role, with digits of equal width and every letter as it is written."""
+        """The type for a role, with digits of equal width and every letter as it is written; yours to change."""
+        # Made once: a copy shares what Qt has looked up for its glyphs, a new one has all of it looked up again.
+        key = (role, self.presenter)
+        font = self._fonts.get(key)
+        if font is None:
+            font = self._fonts[key] = self._made(role)
+        return QFont(font)
+
+    def _made(self, role: Role) -> QFont:
         factor, weight = _ROLES[role]
         font = QFont(self._family) if self._family else QFont()
         font.setPixelSize(round(self._base_px * factor * self.scale))
@@ -169,10 +170,18 @@ class Theme(QObject):
 
     def apply(self) -> None:
         """Give palette, font and style sheet to the application."""
+        # Kept, since painting asks for them some ten thousand times a second.
+        self.tokens, self.scale = (DARK if self._is_dark() else LIGHT), (_PRESENTER if self.presenter else 1.0)
         self._app.setPalette(self._palette())
         self._app.setFont(self.font())
         self._app.setStyleSheet(self._sheet())
         self.changed.emit()
+
+    def _is_dark(self) -> bool:
+        mode = self._settings.values.theme
+        if mode == "system":
+            return self._app.styleHints().colorScheme() == Qt.ColorScheme.Dark
+        return mode == "dark"
 
     def _system_changed(self) -> None:
         if self._settings.values.theme == "system":

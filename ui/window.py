@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import linecache
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from ui.keys import Keyboard
 from ui.menus import Menus, entries, key_lines
 from ui.run.desk import Desk
 from ui.status import Status
-from ui.views import VIEWS, view_class
+from ui.views import FACTS, HEADLINE, VIEWS, view_class
 from ui.views.start import Start
 from ui.views.view import Host, View
 from ui.widgets.opening import Opening
@@ -57,6 +57,7 @@ class MainWindow(QMainWindow):
         self.setDockNestingEnabled(True)
         self.setTabPosition(Qt.DockWidgetArea.AllDockWidgetAreas, QTabWidget.TabPosition.North)
         self.keyboard = Keyboard(self.commands, self)
+        self._loading = self._load_views()
         self.docks = Docks(self, self.theme, host.settings, self._listen_to)
         self.start = Start(self.theme, host.settings)
         self.start.wanted.connect(self.session.open)
@@ -96,31 +97,35 @@ class MainWindow(QMainWindow):
     # Views.
 
     def load_views(self) -> None:
-        """Import and build the views; done once, after the first paint or with the first trace."""
-        if self.views:
-            return
-        from ui.views.facts import Facts
-        from ui.views.headline import Headline
+        """Build all views that are not there yet, and import them if need be: one of them is wanted now."""
+        for _ in self._loading:
+            pass
 
-        headline = Headline(self.host)
-        self._work_layout.addWidget(headline)
-        classes = [view_class(name) for name in VIEWS]
-        for view in (headline, *(each(self.host) for each in classes), Facts(self.host)):
+    def load_in_turns(self, then: Callable[[], None]) -> None:
+        """Build the views one by one, each when the window has seen to everything else; `then` is called at the end."""
+        if next(self._loading, None) is None:
+            then()
+        else:
+            QTimer.singleShot(0, self, partial(self.load_in_turns, then))
+
+    def _load_views(self) -> Iterator[View]:
+        for number, name in enumerate((HEADLINE, *VIEWS, FACTS)):
+            view = view_class(name)(self.host)
             self.views[view.ID] = self.targets[view.ID] = view
-        run = self.views.get("run")
-        if run is not None:
-            self.desk.listen_to(run)
-        self.middle = self.views[classes[0].ID]
-        self._work_layout.addWidget(self.middle, 1)
-        for view_id in (*(each.ID for each in classes[1:]), Facts.ID):
-            self.docks.add(self.views[view_id])
-        if self.session.trace is not None:
-            for view in self.views.values():
+            if number == 0:
+                self._work_layout.addWidget(view)
+            elif number == 1:
+                self.middle = view
+                self._work_layout.addWidget(view, 1)
+            else:
+                self.menus.menus["View"].addAction(self.docks.add(view).toggleViewAction())
+            if view.ID == "run":
+                self.desk.listen_to(view)
+            if view.ID == "results":
+                view.asked_place.connect(self.middle.show_place)  # type: ignore[attr-defined, union-attr]
+            if self.session.trace is not None:
                 view.begin()
-        for dock in self.docks:
-            self.menus.menus["View"].addAction(dock.toggleViewAction())
-        # Qt's bindings read the source of every module that is imported; nobody needs the megabytes of it any more.
-        linecache.clearcache()
+            yield view
 
     def current_view(self) -> View | None:
         """The view with the focus, else the one in the middle."""
@@ -139,13 +144,13 @@ class MainWindow(QMainWindow):
         now = self.current_view()
         shown[(shown.index(now) + 1 if now in shown else 0) % len(shown)].take_focus()
 
-    def show_view(self, view_id: str) -> None:
-        """Bring a view into sight and give it the focus."""
+    def show_view(self, view_id: str, focus: bool = True) -> None:
+        """Bring a view into sight and give it the focus, unless keys are to go where they went."""
         dock = self.docks.find(view_id)
         if dock is not None:
             dock.show()
             dock.raise_()
-        if view_id in self.views:
+        if focus and view_id in self.views:
             self.views[view_id].take_focus()
 
     def float_view(self) -> None:
@@ -352,9 +357,11 @@ class MainWindow(QMainWindow):
         # Results alone leave the middle empty.
         in_time = len(trace["ranges"]) + len(trace["counters"]) + trace.num_work()
         share = 0.5 if in_time else _RESULTS_SHARE
-        self.docks.show_for("results", bool(trace.results), share)
-        self.views["headline"].setVisible(bool(trace.num_work()) or not trace.results)
-        shown = self.views.get("results") if trace.results else self.middle
+        tables = {"results": bool(trace.results), "layers": bool(trace.layers)}
+        for view_id, on in tables.items():
+            self.docks.show_for(view_id, on, share)
+        self.views["headline"].setVisible(bool(trace.num_work()) or not any(tables.values()))
+        shown = next((self.views.get(view_id) for view_id, on in tables.items() if on), self.middle)
         if shown is not None:
             shown.take_focus()
         self.desk.trace_came()

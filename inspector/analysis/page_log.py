@@ -74,10 +74,15 @@ class PageLog:
 
         sequence = pick(table["sequence"])
         skipped = np.maximum(np.diff(sequence) - 1, 0)
-        # Those that are only there for what they tell of the pages.
-        skipped[: np.searchsorted(sequence, trace.kept.page_sequence)] = 0
+        # Those that are only there for what they tell of the pages, and the first one after them.
+        kept = trace.kept
+        only = int(np.searchsorted(sequence, kept.page_sequence))
+        skipped[:only] = 0
+        if 0 < only < len(sequence):
+            skipped[only - 1] = int(sequence[only]) - kept.page_sequence
         holes = np.flatnonzero(skipped) + 1
-        if len(sequence) and (not trace.kept.pages_known if trace.kept.from_ns else int(sequence[0]) > _FIRST):
+        begins_late = only == 0 and len(sequence) > 0 and int(sequence[0]) > max(kept.page_sequence, _FIRST)
+        if begins_late or (len(sequence) and not kept.pages_known):
             holes = np.r_[0, holes]
         return cls(
             rows,

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inspector.analysis.pipeline_cells import Cells, cells
+from inspector.analysis.pipeline_ideal import unequal_bubble
 from inspector.analysis.sums import sum_by
 from inspector.trace.intervals import Intervals, clip, covered_until, difference, intersection, measure, union
 from inspector.trace.selection import Window
@@ -55,8 +56,8 @@ class Slices:
 class Spans:
     """One row per iteration, sorted by start: its window from the first start to the last end of its cells, ns; the
     busy time in it over all stages (work of its neighbours included, where windows overlap); its micro-batches (0 not
-    known); the bubble share that equal stages would have, (p-1)/(m+p-1), and the one of stages as unequal as measured,
-    1 - m sum(t) / (p (sum(t) + (m-1) max(t))); NaN where micro-batches are not known."""
+    known); the bubble share that equal stages would have, (p-1)/(m+p-1), and the one of cells as unequal as measured
+    (see `unequal_bubble`); NaN where micro-batches are not known."""
 
     iteration: Int
     start: Int
@@ -173,18 +174,13 @@ def _spans(found: Cells, working: Sequence[Intervals]) -> Spans:
     for busy_of_stage in working:
         until = covered_until(busy_of_stage, np.r_[start, end])
         busy += until[size:] - until[:size]
-    own = np.zeros((size, stages), np.int64)
-    np.add.at(own, (row, found.stage[rows]), (found.end - found.start)[rows])
     micro = found.micro_batch[rows]
     many = np.zeros(size, np.int64)
     known = micro >= 0
     pairs = np.unique(row[known] * (int(micro.max(initial=0)) + 1) + micro[known])
     np.add.at(many, pairs // (int(micro.max(initial=0)) + 1), 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        m = np.where(many > 0, many, np.nan)
-        ideal = (stages - 1) / (m + stages - 1)
-        total, slowest = own.sum(axis=1) / m, own.max(axis=1, initial=0) / m
-        unequal = 1 - m * total / (stages * (total + (m - 1) * slowest))
+    ideal = (stages - 1) / (np.where(many > 0, many, np.nan) + stages - 1)
+    unequal = unequal_bubble(found.take(rows), row, size)
     order = np.argsort(start, kind="stable")
     return Spans(number[order], start[order], end[order], busy[order], many[order], ideal[order], unequal[order])
 
@@ -287,7 +283,8 @@ class PipelineFigures:
     `active_ns` x stages = sum of `busy_ns` (by stage) + sum of `idle_ns` (stage x IDLE), exactly. `between_ns` of the
     window lie in no run. Of cells inside the window that tell it, `wall_ns` went by while their threads had `cpu_ns` of
     processor time, by stage: the difference is contention. `iterations` begin in the window; `ideal` and `unequal` are
-    their means, weighted by their windows; NaN where micro-batches are not known.
+    their means, weighted by their windows; NaN where micro-batches are not known. `overlapping` of them begin before
+    the one before has ended; `cut` is whether the window begins or ends inside a run.
     """
 
     active_ns: int
@@ -299,6 +296,8 @@ class PipelineFigures:
     iterations: int
     ideal: float
     unequal: float
+    overlapping: int
+    cut: bool
 
     @property
     def bubble(self) -> float:
@@ -311,6 +310,23 @@ class PipelineFigures:
         """Share of the cells' time in which their threads had no processor; NaN where nobody tells."""
         wall = int(self.wall_ns.sum())
         return (wall - int(self.cpu_ns.sum())) / wall if wall else float("nan")
+
+
+def contention_of(trace: Trace, device: int, window: Window) -> tuple[int, int]:
+    """(wall time, of it without a processor), ns, of the work of the stage that a row of devices stands for.
+
+    (0, 0) where it stands for none, as only processors do: nobody tells how a GPU's work waits for one.
+    """
+    if trace.device_kind(device) != "CPU" or not len(trace["stage_work"]):
+        return 0, 0
+    pipeline = trace.index(Pipeline)
+    number = int(trace["devices"]["number"][device])
+    if number not in pipeline.cells.stages:
+        return 0, 0
+    stage = pipeline.cells.stages.index(number)
+    found = pipeline_figures(pipeline, window)
+    wall = int(found.wall_ns[stage])
+    return wall, wall - int(found.cpu_ns[stage])
 
 
 def pipeline_figures(pipeline: Pipeline, window: Window) -> PipelineFigures:
@@ -346,4 +362,6 @@ def pipeline_figures(pipeline: Pipeline, window: Window) -> PipelineFigures:
         int(np.count_nonzero(mine)),
         mean(spans.ideal),
         mean(spans.unequal),
+        int(np.count_nonzero(mine[1:] & (spans.start[1:] < np.maximum.accumulate(spans.end)[:-1]))),
+        any(bool(((pipeline.runs.starts < time) & (time < pipeline.runs.ends)).any()) for time in (low, high)),
     )

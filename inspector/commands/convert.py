@@ -25,5 +25,8 @@ def run(args: argparse.Namespace) -> int:
     trace = common.read(args.trace)
     save(trace, Path(args.out))
     size = sum(file.stat().st_size for file in Path(args.out).iterdir())
-    common.print_text(f"{args.out}: {trace.num_work():,} records of work, {units.size(size)}")
+    held = [f"{trace.num_work():,} records of work"] if trace.num_work() or not trace.results else []
+    tables = sum(len(results.tables) for results in trace.results)
+    held += [f"{tables:,} table{'s' if tables != 1 else ''} of results"] if tables else []
+    common.print_text(f"{args.out}: {', '.join(held)}, {units.size(size)}")
     return 0

@@ -104,6 +104,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.headless:
         return open_window(["record", *recording_argv(args, out), *_own_argv(args), "--", *command])
     from probes.recorder import Plan, record
+    from probes.saying import say
 
     plan = Plan(command, Path(out), args.seconds, args.control, keep_options=args.keep_options, nsys=_range(args))
     plan = replace(plan, bursts=bursts)
@@ -114,8 +115,8 @@ def run(args: argparse.Namespace) -> int:
         raise outcome.failure
     lost = f", {outcome.lost:,} lost" if outcome.lost else ""
     shown = shlex.join([out, *map(os.path.relpath, outcome.reports)])
-    sys.stderr.write(f"inflight: {out}: {outcome.seconds:.1f} s, {outcome.records:,} records{lost}. ")
-    sys.stderr.write(f"Next: inflight summary {shown}, or inflight {shown} for the window\n")
+    ended = f"{out}: {outcome.seconds:.1f} s, {outcome.records:,} records{lost}"
+    say(f"{ended}. Next: inflight summary {shown}, or inflight {shown} for the window")
     return outcome.exit_code
 
 

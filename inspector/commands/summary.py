@@ -76,6 +76,7 @@ def summary(trace: Trace, devices: list[int], window: Window | None = None) -> d
         },
         "configuration": _configuration(trace),
         "devices": [_device(trace, device, window) for device in devices],
+        **({"layers": _layers(trace)} if trace.layers else {}),
         **({"results": [_result(results) for results in trace.results]} if trace.results else {}),
     }
 
@@ -90,6 +91,61 @@ def _result(results: Results) -> dict[str, Any]:
             for table in results.tables
         ],
     }
+
+
+def _layers(trace: Trace) -> list[dict[str, Any]]:
+    """The figures of each engine; null where the files do not tell."""
+    from inspector.analysis.layers import LayerTables
+
+    return [
+        {
+            "engine": of.engine.title,
+            "layers": of.figures.layers,
+            "launches": of.figures.launches,
+            "source_layers": of.figures.sources,
+            "source_layers_at_least": of.figures.has_more,
+            "reformats": of.figures.reformats,
+            "reformat_ns": of.figures.reformat_ns,
+            "bytes_modelled": of.figures.bytes,
+            "layers_of_unknown_bytes": of.figures.unknown_bytes,
+            "inference_ns": of.figures.total_ns,
+            "layers_without_time": of.figures.untimed if of.engine.is_timed else None,
+            "inferences": of.engine.iterations if of.engine.iterations > 0 else None,
+            "precision_of": "ns" if of.figures.total_ns is not None else "layers",
+            "by_precision": of.figures.by_precision,
+        }
+        for of in trace.index(LayerTables).engines
+    ]
+
+
+def _layer_lines(found: dict[str, Any]) -> list[str]:
+    from inspector import units
+
+    least = "at least " if found["source_layers_at_least"] else ""
+    lines = [
+        "",
+        f"Engine {found['engine']}",
+        f"  {found['layers']:,} layers hold {least}{found['source_layers']:,} of the network",
+    ]
+    if found["launches"] is not None:
+        lines[-1] += f", {found['launches']:,} launch work"
+    total, count = found["inference_ns"], found["inferences"]
+    if total is None:
+        lines.append("  times: unknown, no profile was given")
+    else:
+        over = f" over {count:,} inferences" if count else ""
+        lines.append(f"  one inference: {units.time(total)}, measured by trtexec layer by layer{over}")
+    part = f", {units.share(found['reformat_ns'], total)} of the time" if total else ""
+    lines.append(f"  reformats: {found['reformats']:,}{part}")
+    size, unknown = found["bytes_modelled"], found["layers_of_unknown_bytes"]
+    if size is None:
+        lines.append("  bytes moved: unknown, no shapes were given")
+    else:
+        rest = f", and {unknown:,} layers of unknown size" if unknown else ""
+        lines.append(f"  bytes moved: {units.size(size)}, modelled{rest}")
+    whole = sum(found["by_precision"].values())
+    mix = [f"{name} {units.share(part, whole)}" for name, part in found["by_precision"].items()]
+    return [*lines, f"  precision, {'of the time' if total is not None else 'of the layers'}: {', '.join(mix)}"]
 
 
 def _configuration(trace: Trace) -> dict[str, Any]:
@@ -124,11 +180,13 @@ def _configuration(trace: Trace) -> dict[str, Any]:
 def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
     from inspector.analysis.busy import busy
     from inspector.analysis.completeness import verdict
+    from inspector.analysis.pipeline import contention_of
     from inspector.analysis.recoverable import recoverable
     from inspector.analysis.rollup import idle_by_cause
 
     figures, trust = busy(trace, device, window), verdict(trace, device)
     table = trace["devices"]
+    worked, waited = contention_of(trace, device, figures.span)
     return {
         "device": int(table["number"][device]),
         "name": trace.names[int(table["name"][device])],
@@ -142,6 +200,8 @@ def _device(trace: Trace, device: int, window: Window | None) -> dict[str, Any]:
             {"cause": each.cause, "ns": each.total_ns, "from": each.basis}
             for each in recoverable(trace, device, figures.span)
         ],
+        "stage_work_ns": worked,
+        "stage_work_without_processor_ns": waited,
         "kernel_busy_ns": figures.kernel_ns,
         "copy_busy_ns": figures.copy_ns,
         "copy_overlap_ns": figures.overlap_ns,
@@ -185,6 +245,8 @@ def _text(trace: Trace, found: dict[str, Any]) -> str:
         "  ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in found["records"].items() if count)
         or "no records",
     ]
+    for engine in found.get("layers", ()):
+        lines += _layer_lines(engine)
     lines += _configuration_lines(trace)
     for result in found.get("results", ()):
         lines += ["", f"Results of nsys recipe {result['recipe']} over {len(result['reports']):,} reports"]
@@ -198,11 +260,20 @@ def _text(trace: Trace, found: dict[str, Any]) -> str:
     rows = {number: row for row, number in enumerate(trace["devices"]["number"].tolist())}
     for device in found["devices"]:
         span, idle = device["span_ns"], device["idle_ns"]
+        worked, waited = device["stage_work_ns"], device["stage_work_without_processor_ns"]
         lines += [
             "",
             trace.device_name(rows[device["device"]]),
             f"  busy {units.share(device['busy_ns'], span)} of {units.time(span)}"
             f" · idle {units.time(idle)} in {device['gaps']:,} gaps · {device['work']:,} records of work",
+            *(
+                [
+                    f"  of the target's forward passes {units.share(waited, worked)} without a processor"
+                    f" ({units.time(waited)} of {units.time(worked)}): contention"
+                ]
+                if worked
+                else []
+            ),
             f"  these figures: {device['verdict']['level']}",
             *(f"    {reason}" for reason in device["verdict"]["reasons"] + device["verdict"]["advice"]),
         ]

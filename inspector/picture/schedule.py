@@ -371,4 +371,7 @@ def _missing(trace: Trace, engine: Batches | None) -> list[str]:
         found += limits_words(engine)
     if engine is not None and not (engine.tokens >= 0).any():
         found.append("Tokens per iteration are not in this trace")
+    elif engine is not None and (engine.tokens < 0).any():
+        told = f"{np.count_nonzero(engine.tokens >= 0):,} of {len(engine):,}"
+        found.append(f"Tokens: {told} iterations tell them; of the others what is known of contexts is drawn")
     return found

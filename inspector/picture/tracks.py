@@ -159,7 +159,8 @@ def _add_devices(trace: Trace, found: Counts, groups: list[Group], tracks: list[
             owner = _process(trace, process)
             note = owner if several and process >= 0 else f"{int(counts[stream]):,} records"
             identity = f"stream {number}/{owner}/{int(streams['number'][stream])}"
-            tracks.append(Track("stream", stream, identity, group, trace.stream_name(stream), note))
+            title = "forward passes" if trace.device_kind(device) == "CPU" else trace.stream_name(stream)
+            tracks.append(Track("stream", stream, identity, group, title, note))
         if len(series):
             group = f"counters {number}"
             groups.append(Group(group, f"{trace.device_short(device)} counters", f"{len(series)} series"))

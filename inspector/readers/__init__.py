@@ -22,6 +22,7 @@ READERS: tuple[str, ...] = (
     "inspector.readers.nsys_arrow",
     "inspector.readers.nsys_rep",
     "inspector.readers.nsys_recipe",
+    "inspector.readers.tensorrt",
     "inspector.readers.kineto",
 )
 
@@ -49,7 +50,7 @@ def reader_of(path: Path) -> Reader:
     if certainty <= 0:
         raise Unreadable(
             f"{path} is no trace that this program knows",
-            "neither an Nsight Systems export or report, a PyTorch or Chrome JSON trace, nor a recording",
+            "no Nsight Systems export or report, PyTorch or Chrome JSON trace, layers of TensorRT, or recording",
             "open the exported .sqlite, the .json(.gz) or the .inflight folder",
         )
     return best

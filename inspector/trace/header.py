@@ -52,13 +52,47 @@ class Info(msgspec.Struct, frozen=True):
     missing: dict[str, str] = {}
 
 
+class SavedColumn(msgspec.Struct, frozen=True):
+    """A column of results: see `inspector.trace.results.ResultColumn`. `texts` is how many it has, -1 for numbers."""
+
+    name: str
+    texts: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)] = -1
+    has_absent: bool = False
+    unit: str = ""
+    meaning: str = ""
+    is_moment: bool = False
+
+
+class SavedTable(msgspec.Struct, frozen=True):
+    """A table of results; its numbers and texts stand in files of their own."""
+
+    name: str
+    columns: list[SavedColumn] = []
+    rows: Count = 0
+    rows_in_file: Count = 0
+    note: str = ""
+    report: int = -1
+    has_spans: bool = False
+
+
+class SavedResults(msgspec.Struct, frozen=True):
+    """What one run of a recipe left."""
+
+    recipe: str
+    title: str = ""
+    tables: list[SavedTable] = []
+    reports: list[str] = []
+    details: dict[str, str] = {}
+    description: str = ""
+
+
 class _Version(msgspec.Struct):
     format: int
 
 
 class Header(msgspec.Struct, frozen=True):
     """The whole file. `rows` is the number of rows of each table that has any, `names` that of names.arrow;
-    `configuration` is what is known of how the workload was set.
+    `configuration` is what is known of how the workload was set, `results` what recipes worked out.
 
     In a recording that is not `complete`, times are those of the clock in `clock`; else they are trace times.
     """
@@ -75,6 +109,7 @@ class Header(msgspec.Struct, frozen=True):
     names: Count = 0
     quality: list[Said] = []
     configuration: list[Setting] = []
+    results: list[SavedResults] = []
 
 
 def encode(header: Header) -> bytes:

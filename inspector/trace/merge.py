@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from inspector.configuration.settings import merged as configurations_merged
+from inspector.trace.layer_join import joined
 from inspector.trace.names import Names
 from inspector.trace.quality import Quality
+from inspector.trace.results import Results
 from inspector.trace.schema import NEVER, SCHEMAS
 from inspector.trace.table import Array, Table
 from inspector.trace.trace import Trace
@@ -27,12 +29,14 @@ def merge(traces: Sequence[Trace]) -> Trace:
         return traces[0]
     names, quality = Names(), Quality()
     epochs = [trace.info.start_epoch_ns for trace in traces]
+    # Layers of an engine are at no time: what comes with them keeps its clock.
+    timed = [trace for trace in traces if not trace.layers]
     known = [epoch for epoch in epochs if epoch is not None]
-    aligned = len(known) == len(traces)
-    base = min(known) if aligned else 0
+    aligned = len(known) == len(timed)
+    base = min(known, default=0) if aligned else 0
     if not aligned:
         quality.add("unaligned", "files without a wall clock: each starts at 0")
-    shifts = [(epoch or 0) - base if aligned else 0 for epoch in epochs]
+    shifts = [epoch - base if aligned and epoch is not None else 0 for epoch in epochs]
     columns: dict[str, dict[str, list[Array]]] = {name: {} for name in SCHEMAS}
     offsets = dict.fromkeys(SCHEMAS, 0)
     given: dict[tuple[int, int, str], int] = {}
@@ -40,7 +44,9 @@ def merge(traces: Sequence[Trace]) -> Trace:
     is_shared = any(run != source for source, run in enumerate(run_of))
     if is_shared:
         quality.add("assumed", "a recording and a profile of one run are laid together by the wall clock")
+    results: list[Results] = []
     for source, (trace, shift) in enumerate(zip(traces, shifts, strict=True)):
+        results += [each.moved(shift, offsets["threads"], offsets["devices"]) for each in trace.results]
         # One more entry at the end answers for -1.
         new_names = np.append(names.add_all(trace.names.texts), np.int32(-1))
         for note in trace.quality.notes:
@@ -76,14 +82,14 @@ def merge(traces: Sequence[Trace]) -> Trace:
     for name in merged:
         _sort(name, merged)
     tables = {name: Table(name, found) for name, found in merged.items()}
-    first = traces[0].info
+    first = (timed or traces)[0].info
     info = replace(
         first,
         paths=tuple(path for trace in traces for path in trace.info.paths),
         origin_ns=0
-        if any(t.info.origin_ns - s != first.origin_ns for t, s in zip(traces, shifts, strict=True))
+        if any(t.info.origin_ns - s != first.origin_ns for t, s in zip(traces, shifts, strict=True) if not t.layers)
         else first.origin_ns,
-        start_epoch_ns=base if aligned else None,
+        start_epoch_ns=base if aligned and known else None,
         duration_ns=max(trace.info.duration_ns + shift for trace, shift in zip(traces, shifts, strict=True)),
         basis="simulated" if any(trace.info.basis == "simulated" for trace in traces) else first.basis,
         missing={
@@ -94,8 +100,10 @@ def merge(traces: Sequence[Trace]) -> Trace:
         },
         configuration=configurations_merged(trace.info.configuration for trace in traces),
     )
+    layers = joined([engine for trace in traces for engine in trace.layers], quality)
     whole = Trace(info, tables, names, quality)
-    whole.results = tuple(results for trace in traces for results in trace.results)
+    whole.results = tuple(results)
+    whole.layers = layers
     return whole
 
 

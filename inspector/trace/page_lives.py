@@ -107,9 +107,9 @@ class _Lives:
 def still_needed(table: Table, before: int, since: int, known: bool) -> tuple[npt.NDArray[np.bool_], int, bool]:
     """Which rows of page_events to keep when those of before the time `before` (ns) are left out.
 
-    Returns (rows to keep, the smallest number of the events that are all kept, whether the others tell of all pages):
-    a page that none of them names is free then, else it is not known. `since` is that smallest number of the last
-    time, `known` whether all was known then.
+    Returns (rows to keep, the number from which on all events are kept, whether the others tell of all pages): a page
+    that none of them names is free then, else it is not known. `since` is that number of the last time, `known` whether
+    all was known then. An event that is missing where it is cut is missing later, not before.
     """
     sequence, time = table["sequence"], table["time"]
     if not len(sequence):
@@ -117,7 +117,8 @@ def still_needed(table: Table, before: int, since: int, known: bool) -> tuple[np
     cut = int(sequence[time >= before].min(initial=int(sequence.max()) + 1))
     old = np.flatnonzero(sequence < cut)
     old = old[np.lexsort((time[old], sequence[old]))]
-    holes = _holes(sequence[old], cut, since)
+    cut = max(since, int(sequence[old[-1]]) + 1) if len(old) else since
+    holes = _holes(sequence[old], since)
     lives = _Lives(known)
     columns = (table["block"][old], table["request"][old], table["kind"][old], table.get("other")[old])
     tier = table.get("tier")[old].tolist()
@@ -135,23 +136,16 @@ def still_needed(table: Table, before: int, since: int, known: bool) -> tuple[np
             lives.take_host(rows[at], block, kind)
         else:
             lives.take(rows[at], block, request, kind, other)
-    if len(old) in holes:
-        lives.lose()
     keep = sequence >= cut
     keep[lives.rows()] = True
     return keep, cut, lives.known
 
 
-def _holes(sequence: Int, cut: int, since: int) -> set[int]:
-    """Before which of the old events others are missing; after all of them, where those before `cut` are.
-
-    Between the events of before `since` most are left out on purpose.
-    """
-    ends = np.r_[sequence, cut]
-    missing = np.flatnonzero(np.diff(ends) > 1) + 1
-    found = set(missing[ends[missing] > since].tolist())
-    first = int(ends[0])
+def _holes(sequence: Int, since: int) -> set[int]:
+    """Before which of the old events others are missing. Between those of before `since` most are, on purpose."""
+    missing = np.flatnonzero(np.diff(sequence) > 1) + 1
+    found = set(missing[sequence[missing] > since].tolist())
     # The number of the first event ever is 0 or 1, as engines count.
-    if len(sequence) and first >= since and first > max(since, 1):
+    if len(sequence) and int(sequence[0]) > max(since, 1):
         found.add(0)
     return found

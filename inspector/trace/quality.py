@@ -29,7 +29,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "truncated": ("loss", "a file that breaks off"),
     "unaligned": ("suspect", "files that could not be put on one clock"),
     "unclosed": ("suspect", "ranges that were never closed"),
-    "unlinked": ("loss", "work without its launch call, or launch calls without work"),
+    "unlinked": ("loss", "work without its launch call, launch calls without work, or layers without their times"),
     "unstamped": ("suspect", "records without a time stamp"),
 }
 

@@ -1,12 +1,14 @@
 """Tables that another program worked out and that this one shows as they are: results, not records.
 
-They stand beside the tables of a trace, enter none of its sums, and are never saved with it.
+They stand beside the tables of a trace and enter none of its sums.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from inspector.trace.table import Array
 
@@ -43,11 +45,30 @@ class ResultColumn:
 
 
 @dataclass(frozen=True)
+class Spans:
+    """Where the rows of a table lie in the trace: `start` and `end` (trace time, ns, int64) where `known`; rows of
+    `threads` that their ranges are drawn on and of `devices` that they tell of, -1 none (int32).
+    """
+
+    start: Array
+    end: Array
+    known: Array
+    thread: Array
+    device: Array
+
+    def moved(self, ns: int, threads: int = 0, devices: int = 0) -> Spans:
+        """So much later, and so many rows further down."""
+        thread = np.where(self.thread >= 0, self.thread + np.int32(threads), self.thread)
+        device = np.where(self.device >= 0, self.device + np.int32(devices), self.device)
+        return replace(self, start=self.start + ns, end=self.end + ns, thread=thread, device=device)
+
+
+@dataclass(frozen=True)
 class ResultTable:
     """One output, `name` as its file is called; its columns are of one length. `note` says what about it is not usual.
 
     `report` is the place of the column that tells which report a row is of; -1 none. `rows_in_file` is above the number
-    of rows where not all were read.
+    of rows where not all were read. `spans` where its rows lie in time; None where they do not.
     """
 
     name: str
@@ -55,6 +76,7 @@ class ResultTable:
     rows_in_file: int
     note: str = ""
     report: int = -1
+    spans: Spans | None = None
 
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0
@@ -73,3 +95,11 @@ class Results:
     reports: tuple[str, ...] = ()
     details: dict[str, str] = field(default_factory=dict)
     description: str = ""
+
+    def moved(self, ns: int, threads: int = 0, devices: int = 0) -> Results:
+        """With what lies in time so much later, and so many rows further down."""
+        tables = [
+            table if table.spans is None else replace(table, spans=table.spans.moved(ns, threads, devices))
+            for table in self.tables
+        ]
+        return replace(self, tables=tuple(tables))

@@ -11,11 +11,12 @@ from pathlib import Path, PurePath
 from inspector.errors import InspectorError, Unreadable, Usage
 from inspector.trace import header
 from inspector.trace.arrow import write_columns, write_texts
-from inspector.trace.header import Anchor, Header, Info, Said
+from inspector.trace.header import Anchor, Header, Info, Said, SavedResults
+from inspector.trace.save_results import write_results
 from inspector.trace.trace import Trace
 
 SUFFIX = ".inflight"
-_NO_RESULTS = "tables of recipe results: they are in the folder that nsys recipe made, not in this recording"
+_NO_LAYERS = "layers of engines: they are in the files of trtexec, not in this recording"
 Report = Callable[[int, int], None]
 """Called with (bytes written, bytes in all) between tables; what it raises ends the writing."""
 
@@ -31,8 +32,9 @@ def save(trace: Trace, path: Path, report: Report = _silent) -> None:
     than a finished recording stands at `path`, InspectorError when the disk does not take it; then nothing is left.
     """
     path = Path(os.path.abspath(path))
-    if trace.results and not any(len(table) for table in trace.tables.values()):
-        raise Usage("results of a recipe are no records", "a recording holds records", "keep the folder as it is")
+    has_records = any(len(table) for table in trace.tables.values())
+    if trace.layers and not trace.results and not has_records:
+        raise Usage("layers of an engine are no records", "a recording holds records", "keep the files as they are")
     _refuse_other(path)
     part: Path | None = None
     try:
@@ -76,13 +78,17 @@ def write_tables(trace: Trace, folder: Path, report: Report = _silent) -> None:
 
 def _write(trace: Trace, folder: Path, report: Report) -> None:
     write_tables(trace, folder, report)
+    encoded = header.encode(_header(trace, write_results(trace.results, folder)))
+    if len(encoded) > header.MOST_BYTES:
+        why = f"its tables have so many columns and reports that their names take {len(encoded):,} bytes"
+        raise Usage("these results cannot be saved", why, "keep the folder as it is")
     # Last, so that a folder with a header is a whole one.
     file = os.open(folder / header.NAME, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with open(file, "wb") as out:
-        out.write(header.encode(_header(trace)))
+        out.write(encoded)
 
 
-def _header(trace: Trace) -> Header:
+def _header(trace: Trace, results: list[SavedResults]) -> Header:
     info = trace.info
     details = dict(info.details)
     if info.kind != "recording":
@@ -113,9 +119,10 @@ def _header(trace: Trace) -> Header:
         names=len(trace.names),
         quality=[
             *(Said(note.code, note.count, note.text, note.first) for note in trace.quality.notes),
-            *([Said("ignored", len(trace.results), _NO_RESULTS, "")] if trace.results else []),
+            *([Said("ignored", len(trace.layers), _NO_LAYERS, "")] if trace.layers else []),
         ],
         configuration=list(info.configuration),
+        results=results,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Literal, Protocol, TypeVar
 import numpy as np
 
 from inspector.configuration.settings import BY_NAME, Configuration, merged, shown
+from inspector.trace.layers import EngineLayers
 from inspector.trace.names import Names
 from inspector.trace.quality import Quality
 from inspector.trace.results import Results
@@ -123,6 +124,7 @@ class Trace:
         self.settled_ns = info.duration_ns if settled_ns is None else settled_ns
         self.kept = Kept()
         self.results: tuple[Results, ...] = ()
+        self.layers: tuple[EngineLayers, ...] = ()
         self._lineage = lineage
         self._tables = {name: tables.get(name) or Table(name) for name in SCHEMAS}
         self._indexes: dict[type, object] = {}
@@ -195,9 +197,16 @@ class Trace:
         return self.info.duration_ns
 
     @property
+    def begin_ns(self) -> int:
+        """Trace time from which there are records: 0, or below it where a server told of iterations from before it was
+        attached to.
+        """
+        return min(0, 0, *map(int, self._tables["iterations"]["start"][:1]))
+
+    @property
     def whole(self) -> Window:
         """The time of which everything is at hand, at least 1 ns: all of it, but of a run that goes on."""
-        start = self.kept.from_ns
+        start = self.kept.from_ns or self.begin_ns
         return Window(start, max(self.end_ns, start + 1))
 
     def device_of(self, streams: Array) -> Array:

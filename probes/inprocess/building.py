@@ -9,6 +9,7 @@ import ctypes
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -23,11 +24,11 @@ _LIBRARIES = ("-ldl", "-lpthread", "-lm")
 _PATIENCE_S = 60
 
 
-def name_of(sources: Sequence[Path]) -> str:
+def name_of(sources: Sequence[Path], machine: str = platform.machine()) -> str:
     """What the library of these sources is called on this kind of machine: others have other names."""
     source = b"".join(path.read_bytes() for path in sources)
-    key = hashlib.sha256(platform.machine().encode() + source).hexdigest()[:16]
-    return f"{sources[0].stem}-{platform.machine()}-{key}.so"
+    key = hashlib.sha256(machine.encode() + source).hexdigest()[:16]
+    return f"{sources[0].stem}-{machine}-{key}.so"
 
 
 def shipped(sources: Sequence[Path]) -> Path | None:
@@ -70,10 +71,10 @@ def build(sources: Sequence[Path], folder: Path | None = None) -> Path | str:
 
 def compile_into(source: Path, library: Path) -> str:
     """Compile; '' or why not. Raises OSError and subprocess.TimeoutExpired."""
-    compiler = os.environ.get("CC") or next(filter(shutil.which, ("cc", "gcc", "clang")), "")
+    compiler = shlex.split(os.environ.get("CC", "")) or list(filter(shutil.which, ("cc", "gcc", "clang")))[:1]
     if not compiler:
         return "there is no C compiler (cc, gcc or clang)"
-    command = [compiler, *_FLAGS, "-o", str(library), str(source), *_LIBRARIES]
+    command = [*compiler, *_FLAGS, "-o", str(library), str(source), *_LIBRARIES]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
     )

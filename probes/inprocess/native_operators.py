@@ -13,15 +13,16 @@ import platform
 import shutil
 import stat
 import statistics
-import struct
 import subprocess
+import threading
 import time
+from array import array
+from collections.abc import Callable
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "operators.cpp"
 _LIMIT = 1 << 16
 """Records that one iteration may have; later ones of it are dropped and counted."""
-_RECORD = struct.Struct("<qqi4x")
 _NICE = 10
 
 
@@ -108,10 +109,14 @@ class NativeOperators:
         self._library = ctypes.CDLL(str(library))
         self._library.operators_begin.argtypes = [ctypes.c_int64]
         self._library.operators_end.restype = ctypes.c_int64
-        self._library.operators_records.restype = ctypes.c_void_p
+        self._library.operators_rows.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32]
+        self._library.operators_rows.restype = ctypes.c_void_p
+        self._library.operators_row_size.restype = ctypes.c_int64
         self._library.operators_lost.restype = ctypes.c_int64
         self._library.operators_name.argtypes = [ctypes.c_int32]
         self._library.operators_name.restype = ctypes.c_char_p
+        self._row_size = int(self._library.operators_row_size())
+        self._ids = array("i")
         self.record_ns: float = self._cost()
         """What one record costs the workload where it happens, measured at the start; reading it comes on top."""
 
@@ -125,16 +130,17 @@ class NativeOperators:
         if self._library.operators_begin(_LIMIT):
             raise MemoryError("no memory for operator records")
 
-    def end(self) -> list[tuple[int, int, int]]:
-        """Stop; (start ns, end ns, number of the name) of each operator, in the order in which they ended."""
-        count = self._library.operators_end()
-        records = ctypes.string_at(self._library.operators_records(), count * _RECORD.size) if count else b""
-        return list(_RECORD.iter_unpack(records))
+    def end(self) -> int:
+        """Stop; how many operators there were."""
+        return int(self._library.operators_end())
 
-    def names(self, known: int) -> list[str]:
-        """The names from number `known` on."""
-        count = self._library.operators_names()
-        return [self._library.operators_name(number).decode("utf-8", "replace") for number in range(known, count)]
+    def rows(self, count: int, name: Callable[[str], int], kind: int, domain: int) -> bytes:
+        """The `count` operators as packed rows of "ranges", in the order in which they ended; `name` gives ids."""
+        for number in range(len(self._ids), self._library.operators_names()):
+            self._ids.append(name(self._library.operators_name(number).decode("utf-8", "replace")))
+        ids, _ = self._ids.buffer_info()
+        rows = self._library.operators_rows(ids, threading.get_native_id(), kind, domain)
+        return ctypes.string_at(rows, count * self._row_size) if count else b""
 
     def _cost(self) -> float:
         import torch
@@ -153,7 +159,7 @@ class NativeOperators:
             plain = took()
             self.begin()
             watched = took()
-            costs.append((watched - plain) / len(self.end()))
+            costs.append((watched - plain) / self.end())
         return max(0.0, statistics.median(costs))
 
 

@@ -19,9 +19,19 @@ struct Record {
   int64_t start;  // CLOCK_MONOTONIC, ns
   int64_t end;
   int32_t name;
-  int32_t unused;
 };
-static_assert(sizeof(Record) == 24, "the Python side unpacks 24 bytes");
+
+// A row of the table "ranges", as a ring holds it.
+#pragma pack(push, 1)
+struct Row {
+  int64_t start;
+  int64_t end;
+  int64_t thread;
+  int32_t name;
+  int8_t kind;
+  int32_t domain;
+};
+#pragma pack(pop)
 
 struct Open {
   const at::RecordFunction* function;
@@ -30,6 +40,7 @@ struct Open {
 
 struct Capture {
   std::vector<Record> records;
+  std::vector<Row> rows;
   std::vector<Open> open;
   std::vector<std::string> names;
   // Operators are registered once, so the address of a name stands for the name, but a library can be unloaded and
@@ -47,15 +58,16 @@ int64_t now() {
   return int64_t{1000000000} * time.tv_sec + time.tv_nsec;
 }
 
-int32_t name_of(const at::RecordFunction& function) {
+// In a library that is loaded late each mention of `capture` is a call, so these take it once.
+int32_t name_of(Capture& mine, const at::RecordFunction& function) {
   const char* text = function.name();
-  auto found = capture.known.find(text);
-  if (found != capture.known.end() && capture.names[found->second] == text) {
+  auto found = mine.known.find(text);
+  if (found != mine.known.end() && mine.names[found->second] == text) {
     return found->second;
   }
-  auto number = static_cast<int32_t>(capture.names.size());
-  capture.names.emplace_back(text);
-  capture.known[text] = number;
+  auto number = static_cast<int32_t>(mine.names.size());
+  mine.names.emplace_back(text);
+  mine.known[text] = number;
   return number;
 }
 
@@ -66,18 +78,19 @@ std::unique_ptr<at::ObserverContext> started(const at::RecordFunction& function)
 
 void ended(const at::RecordFunction& function, at::ObserverContext*) {
   const int64_t end = now();
+  Capture& mine = capture;
   // What began before the capture did is not on the stack; what never ended lies above and is dropped.
-  for (size_t at = capture.open.size(); at-- > 0;) {
-    if (capture.open[at].function != &function) {
+  for (size_t at = mine.open.size(); at-- > 0;) {
+    if (mine.open[at].function != &function) {
       continue;
     }
-    const int64_t start = capture.open[at].start;
-    capture.lost += static_cast<int64_t>(capture.open.size() - at) - 1;
-    capture.open.resize(at);
-    if (capture.records.size() == capture.records.capacity()) {
-      capture.lost++;  // Full: the newest are dropped, the workload never waits.
+    const int64_t start = mine.open[at].start;
+    mine.lost += static_cast<int64_t>(mine.open.size() - at) - 1;
+    mine.open.resize(at);
+    if (mine.records.size() == mine.records.capacity()) {
+      mine.lost++;  // Full: the newest are dropped, the workload never waits.
     } else {
-      capture.records.push_back({start, end, name_of(function), 0});
+      mine.records.push_back({start, end, name_of(mine, function)});
     }
     return;
   }
@@ -92,6 +105,7 @@ int operators_begin(int64_t limit) {
   try {
     capture.records.clear();
     capture.records.reserve(static_cast<size_t>(limit));
+    capture.rows.reserve(static_cast<size_t>(limit));
     capture.open.clear();
     if (capture.handle == 0) {
       capture.handle = at::addThreadLocalCallback(
@@ -114,7 +128,17 @@ int64_t operators_end() {
   return static_cast<int64_t>(capture.records.size());
 }
 
-const void* operators_records() { return capture.records.data(); }
+int64_t operators_row_size() { return sizeof(Row); }
+
+// The records as rows, in the order in which they ended. `names` are the ring's ids of the names here.
+const void* operators_rows(const int32_t* names, int64_t thread, int32_t kind, int32_t domain) {
+  capture.rows.clear();
+  for (const Record& record : capture.records) {
+    capture.rows.push_back(
+        {record.start, record.end, thread, names[record.name], static_cast<int8_t>(kind), domain});
+  }
+  return capture.rows.data();
+}
 
 int64_t operators_lost() { return capture.lost; }
 

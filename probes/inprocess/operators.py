@@ -49,6 +49,9 @@ class Sink(Protocol):
     def add(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Hand over rows."""
 
+    def add_packed(self, table: str, rows: int, data: bytes) -> None:
+        """Hand over so many rows that are packed already."""
+
     def device(self, number: int, name: str, memory: int = -1) -> None:
         """Say what a device is."""
 
@@ -78,7 +81,6 @@ class Operators:
     def __init__(self, sink: Sink, mode: str, per_minute: int, burst: int) -> None:
         self._sink, self._mode, self._budget = sink, mode, (per_minute, burst)
         self._names: dict[str, int] = {}
-        self._native_names: list[int] = []
         self._records = self._lost = self._cost_ns = 0
         self._one_in = 0
         self._capturing = False
@@ -124,12 +126,20 @@ class Operators:
         """An iteration begins: decide whether it is captured."""
         if self._native is None and self._slices is None:
             return
+        # For most of them that is all, and it is to cost nothing: a guard takes longer than what it guards.
+        begun = time.monotonic_ns()
+        one_in = 0
+        if self._build is None and not self._capturing:
+            one_in = self._pace.due(begun)
+            if not one_in:
+                self._cost_ns += time.monotonic_ns() - begun
+                return
         with self._guarded():
             if self._capturing:
                 self._stop_capture()  # The workload left the last iteration by an exception.
             if self._build is not None:
                 self._take_native()
-            one_in = self._pace.due(time.monotonic_ns())
+            one_in = one_in or self._pace.due(time.monotonic_ns())
             capture = self._native or self._slices
             if one_in and capture is not None:
                 self._one_in = one_in
@@ -143,10 +153,12 @@ class Operators:
         """It ended: hand over what was captured, and once a second how things are."""
         if self._native is None and self._slices is None:
             return
+        now = time.monotonic_ns()
+        if not self._capturing and now - self._told_ns < _SECOND:
+            return
         with self._guarded():
             if self._capturing:
                 self._stop_capture()
-            now = time.monotonic_ns()
             if now - self._told_ns >= _SECOND:
                 self._tell(now)
 
@@ -212,15 +224,13 @@ class Operators:
 
     def _give_native(self, native: NativeOperators) -> None:
         before = native.lost
-        captured = native.end()
-        names = self._native_names
-        names += map(self._name, native.names(len(names)))
-        thread, domain = threading.get_native_id(), self._domain()
-        rows = [(start, end, thread, names[name], _OPERATOR, domain) for start, end, name in captured]
-        self._add("ranges", rows)
+        count = native.end()
+        if count:
+            self._sink.add_packed("ranges", count, native.rows(count, self._name, _OPERATOR, self._domain()))
+            self._records += count
         self._lost += native.lost - before
-        self._cost_ns += int(len(rows) * native.record_ns)
-        self._pace.spent(len(rows))
+        self._cost_ns += int(count * native.record_ns)
+        self._pace.spent(count)
 
     def _give_slice(self, found: Slice) -> None:
         domain, before = self._domain(), self._records

@@ -17,11 +17,11 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Sequence
-from itertools import islice, starmap
+from itertools import starmap
 from typing import Any
 
 from .columns import LAYOUTS, STATES
-from .ring import CAPACITY, MOST_PAYLOAD, NAMES, Ring
+from .ring import CAPACITY, MOST_PAYLOAD, NAMES, Frame, Ring
 
 ENVIRONMENT = "TLLM_INSPECTOR_RUN"
 """Names the folder of the recording in the environment of a workload."""
@@ -98,7 +98,7 @@ class Producer:
         self._names: dict[str, int] = {}
         self._devices: dict[int, Row] = {}
         # Frames that go before all else, since rows refer to what they say. They wait here while there is no room.
-        self._first: list[tuple[int, int, bytes]] = []
+        self._first: list[Frame] = []
         self._lock = threading.RLock()
         self._busy = False
         self._state, self._message = 1, ""
@@ -129,25 +129,15 @@ class Producer:
         self.add_all(((table, rows),))
 
     def add_all(self, parts: Iterable[tuple[str, Sequence[Row]]]) -> None:
-        """Hand over rows of several tables, as `add` does those of one, for little more than a single call costs."""
-        begun = time.monotonic_ns()
-        with self._lock:
-            if self._busy or self._closed:
-                # A signal handler or finaliser within a call of this very thread; or too late.
-                for table, rows in parts:
-                    self._lose(table, len(rows))
-                return
-            self._busy = True
-            try:
-                for table, rows in parts:
-                    self._try(table, rows)
-                if begun - self._told_ns >= _SECOND:
-                    self._try("probes", [self._status(begun)])
-            finally:
-                self.cost_ns += time.monotonic_ns() - begun
-                if self._ring is not None:
-                    self._ring.count(self.records, self.lost, self.cost_ns)
-                self._busy = False
+        """Hand over rows of several tables, as `add` does those of one, for little more than a single call costs.
+
+        Who reads sees all of it or none, as far as there is room.
+        """
+        self._hand_over([(table, len(rows), rows) for table, rows in parts if rows])
+
+    def add_packed(self, table: str, rows: int, data: bytes) -> None:
+        """Hand over `rows` rows that are packed already: by their codes in LAYOUTS[table], little endian, no gaps."""
+        self._hand_over([(table, rows, data)])
 
     def thread_name(self, text: str) -> None:
         """Name the calling thread."""
@@ -184,41 +174,77 @@ class Producer:
                 continue
         raise FileExistsError(f"{name}.ring")
 
-    def _try(self, table: str, rows: Sequence[Row]) -> None:
-        try:
-            self._add(table, rows)
-        except Exception as error:
-            logger.debug("rows are lost", exc_info=True)
-            self._lose(table, len(rows), f"{table}: {type(error).__name__}: {error}")
+    def _hand_over(self, parts: list[tuple[str, int, Sequence[Row] | bytes]]) -> None:
+        begun = time.monotonic_ns()
+        with self._lock:
+            if self._busy or self._closed:
+                # A signal handler or finaliser within a call of this very thread; or too late.
+                for table, rows, _ in parts:
+                    self._lose(table, rows)
+                return
+            self._busy = True
+            try:
+                if begun - self._told_ns >= _SECOND:
+                    parts.append(("probes", 1, [self._status(begun)]))
+                frames: list[Frame] = []
+                for table, rows, given in parts:
+                    try:
+                        frames += self._frames(table, rows, given)
+                    except Exception as error:
+                        logger.debug("rows are lost", exc_info=True)
+                        self._lose(table, rows, f"{table}: {type(error).__name__}: {error}")
+                try:
+                    self._send(frames)
+                except Exception as error:
+                    logger.debug("rows are lost", exc_info=True)
+                    for number, rows, _ in frames:
+                        self._lose(_TABLES[number], rows, f"{type(error).__name__}: {error}")
+            finally:
+                self.cost_ns += time.monotonic_ns() - begun
+                if self._ring is not None:
+                    self._ring.count(self.records, self.lost, self.cost_ns)
+                self._busy = False
 
-    def _add(self, table: str, rows: Sequence[Row]) -> None:
-        layout = _PACKERS[table]
+    def _frames(self, table: str, rows: int, given: Sequence[Row] | bytes) -> list[Frame]:
+        number, layout = _NUMBERS[table], _PACKERS[table]
+        if isinstance(given, bytes):
+            if len(given) != rows * layout.size:
+                raise ValueError(f"{len(given)} bytes are not {rows} rows")
+            data = given
+        else:
+            try:
+                data = b"".join(starmap(layout.pack, given))
+            except (struct.error, TypeError) as error:
+                data = self._sound(table, layout, given, error)
+        most = MOST_PAYLOAD // layout.size * layout.size
+        if len(data) <= most:
+            return [(number, len(data) // layout.size, data)] if data else []
+        pieces = [data[at : at + most] for at in range(0, len(data), most)]
+        return [(number, len(piece) // layout.size, piece) for piece in pieces]
+
+    def _send(self, frames: list[Frame]) -> None:
+        """Put the frames into the ring: together, or, where that finds no room, as many as do."""
         if self._ring is None:
             self._ring = self._open()
         flushed = self._flush()
-        for part in _parts(rows, MOST_PAYLOAD // layout.size):
-            try:
-                data = b"".join(starmap(layout.pack, part))
-            except (struct.error, TypeError) as error:
-                part, data = self._sound(table, layout, part, error)
-            if flushed and part and self._ring.put(_NUMBERS[table], len(part), data):
-                self.records += len(part)
+        if flushed and self._ring.put_all(frames):
+            self.records += sum(rows for _, rows, _ in frames)
+            return
+        for number, rows, data in frames:
+            if flushed and self._ring.put(number, rows, data):
+                self.records += rows
             else:
-                self._lose(table, len(part))
+                self._lose(_TABLES[number], rows)
 
-    def _sound(
-        self, table: str, layout: struct.Struct, rows: Sequence[Row], error: Exception
-    ) -> tuple[list[Row], bytes]:
-        """The rows that can be packed, and their bytes; the others are lost."""
-        sound: list[Row] = []
+    def _sound(self, table: str, layout: struct.Struct, rows: Sequence[Row], error: Exception) -> bytes:
+        """The rows that can be packed; the others are lost."""
         packed: list[bytes] = []
         for row in rows:
             try:
                 packed.append(layout.pack(*row))
-                sound.append(row)
             except (struct.error, TypeError):
                 self._lose(table, 1, f"{table}: {error}")
-        return sound, b"".join(packed)
+        return b"".join(packed)
 
     def _say(self, table: str, row: Row) -> None:
         """Hand over a row that others refer to: it is kept until there is room."""
@@ -284,7 +310,8 @@ class Producer:
 
 
 _PACKERS = {name: struct.Struct("<" + "".join(code for _, code in layout)) for name, layout in LAYOUTS.items()}
-_NUMBERS = {name: number for number, name in enumerate(LAYOUTS)}
+_TABLES = list(LAYOUTS)
+_NUMBERS = {name: number for number, name in enumerate(_TABLES)}
 _producers: weakref.WeakSet[Producer] = weakref.WeakSet()
 
 
@@ -295,12 +322,6 @@ def _encoded(text: str) -> bytes:
     # The cut is part of the text, so that nobody takes it for the whole.
     kept = data[:_LONGEST_NAME].decode("utf-8", "ignore")
     return f"{kept}… ({len(data) - _LONGEST_NAME:,} bytes more)".encode()
-
-
-def _parts(rows: Sequence[Row], most: int) -> Iterable[Sequence[Row]]:
-    if len(rows) <= most:
-        return (rows,) if rows else ()
-    return (list(islice(rows, at, at + most)) for at in range(0, len(rows), most))
 
 
 def _forked() -> None:

@@ -25,8 +25,9 @@ import mmap
 import os
 import platform
 import struct
+import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from .columns import Layout
 
@@ -40,9 +41,18 @@ _HEAD, _TAIL, _COUNTERS, _LOST = 8, 16, 24, 32  # as numbers of u64
 _JSON_AT = 1024
 _PAGE = 4096
 _FRAME = struct.Struct("<IHHIIQ")
+_PADDING = [bytes(size) for size in range(8)]
 MOST_PAYLOAD = 1 << 19
+_AHEAD = 1 << 16
+"""Bytes made ready for writing at a time."""
+_POPULATE_WRITE = 23
+"""MADV_POPULATE_WRITE of Linux 5.14, for which the mmap module has no name."""
 RANKS = (("OMPI_COMM_WORLD_RANK", ""), ("PMIX_RANK", ""), ("PMI_RANK", ""), ("RANK", "WORLD_SIZE"))
 """Variables that hold the rank, and the one that must be there beside it: torchrun's has a name that anyone may use."""
+
+
+Frame = tuple[int, int, bytes]
+"""Number of the table, rows, payload."""
 
 
 class Ring:
@@ -66,7 +76,7 @@ class Ring:
             os.close(file)
         self.path = path
         self._start = start
-        self._position = 0
+        self._position = self._ready = 0
         self._map[_JSON_AT : _JSON_AT + len(text)] = text
         self._words = memoryview(self._map)[:_JSON_AT].cast("Q")
         self._map[8:16] = struct.pack("<II", start, len(text))
@@ -76,16 +86,27 @@ class Ring:
 
     def put(self, table: int, rows: int, payload: bytes) -> bool:
         """Append a frame of at most MOST_PAYLOAD bytes of payload; False when there is no room."""
-        size = (_FRAME.size + len(payload) + 7) & ~7
-        position = self._position
+        return self.put_all(((table, rows, payload),))
+
+    def put_all(self, frames: Sequence[Frame]) -> bool:
+        """Append frames as `put` does one, at once: who reads sees all or none. False when there is no room for all."""
+        position = end = self._position
+        parts: list[bytes] = []
+        for table, rows, payload in frames:
+            used = len(payload)
+            size = (_FRAME.size + used + 7) & ~7
+            parts += _FRAME.pack(size, table, 0, rows, used, end), payload, _PADDING[-used & 7]
+            end += size
         free = self.capacity - (position - self._tail())
         # A tail ahead of the head, or too far behind, is nothing to trust: as good as full.
-        if not size <= free <= self.capacity:
+        if not end - position <= free <= self.capacity:
             return False
-        self._write(position, _FRAME.pack(size, table, 0, rows, len(payload), position) + payload)
-        self._position = position + size
+        if end > self._ready:
+            self._make_ready(end)
+        self._write(position, b"".join(parts))
+        self._position = end
         _fence()
-        self._words[_HEAD] = self._position
+        self._words[_HEAD] = end
         return True
 
     def count(self, records: int, lost: int, cost_ns: int) -> None:
@@ -116,15 +137,32 @@ class Ring:
                 return tail
         return -1
 
-    def _write(self, position: int, frame: bytes) -> None:
+    def _write(self, position: int, data: bytes) -> None:
+        done = 0
+        for at, size in self._places(position, len(data)):
+            self._map[at : at + size] = data[done : done + size] if done or size < len(data) else data
+            done += size
+
+    def _places(self, position: int, size: int) -> Iterable[tuple[int, int]]:
+        """Where `size` bytes from `position` on stand in the file: (place, size), two where the end is between."""
         at = position % self.capacity
         until_end = self.capacity - at
-        at += self._start
-        if len(frame) <= until_end:
-            self._map[at : at + len(frame)] = frame
-        else:
-            self._map[at : at + until_end] = frame[:until_end]
-            self._map[self._start : self._start + len(frame) - until_end] = frame[until_end:]
+        if size <= until_end:
+            return ((self._start + at, size),)
+        return (self._start + at, until_end), (self._start, size - until_end)
+
+    def _make_ready(self, end: int) -> None:
+        """Have the pages up to `end`, and some beyond, in memory and writable.
+
+        A first write to each is a fault that costs the workload tens of microseconds; many at a time cost one each.
+        """
+        begin, self._ready = self._ready, end + _AHEAD
+        for at, size in self._places(begin, min(self._ready - begin, self.capacity)):
+            try:
+                self._map.madvise(_POPULATE_WRITE, at & -_PAGE, size + at % _PAGE)
+            except (OSError, ValueError):  # an older kernel, or a file system that cannot
+                self._ready = sys.maxsize
+                return
 
 
 def rank() -> int:

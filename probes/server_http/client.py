@@ -26,8 +26,15 @@ _LONGEST_WHY = 200
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
+TRUST = "name the certificate of the authority that signed it: --ca FILE, or the field in the window's Attach (Ctrl+T)"
+
+
 class NoAnswerError(Exception):
-    """There was no answer, in words that are safe to print."""
+    """There was no answer, in words that are safe to print; and what to `do`, where that can be said."""
+
+    def __init__(self, why: str, do: str = "") -> None:
+        super().__init__(why)
+        self.do = do
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,8 @@ class Client:
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             why = "it does not answer in time" if time.monotonic() >= until else _why(error)
-            raise NoAnswerError(self._access.without_token(why)) from error
+            do = TRUST if isinstance(error, ssl.SSLCertVerificationError) else ""
+            raise NoAnswerError(self._access.without_token(why), do) from error
 
     def close(self) -> None:
         """Hang up."""
@@ -247,7 +255,7 @@ def _why(error: Exception) -> str:
     if isinstance(error, UnicodeError):
         return "that is no name of a host"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted ({shown(error.verify_message, _LONGEST_WHY)}): --ca FILE, or --insecure"
+        return f"its certificate is not trusted ({shown(error.verify_message, _LONGEST_WHY)})"
     if isinstance(error, ssl.SSLError):
         return f"no secure connection: {shown(error.reason or str(error), _LONGEST_WHY)}"
     return shown(getattr(error, "strerror", None) or str(error) or type(error).__name__, _LONGEST_WHY)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Sequence
 
+from probes.saying import say
 from probes.server_http.words import shown
 
 _MOST_LINE = 1 << 16
@@ -46,4 +46,4 @@ class Control:
                 self.is_over = True
             else:
                 text = shown(line.decode("utf-8", "replace").strip(), 80)
-                sys.stderr.write(f"inflight: a server cannot be told {text}: only {json.dumps(_STOP)} ends it\n")
+                say(f"a server cannot be told {text}: only {json.dumps(_STOP)} ends it")

@@ -39,7 +39,7 @@ def greet(address: Address, access: Access, seconds: float | None = None) -> Gre
             except NoAnswerError as error:
                 if path == _SERVER_INFO:
                     break  # It has answered before: what it records is more than what it says of itself.
-                do = "check the address, and that it runs"
+                do = error.do or "check the address, and that it runs"
                 raise Unreadable(f"cannot attach to {address}", str(error), do) from error
             _refuse(address, answer)
             if answer.status == 200:
@@ -53,7 +53,7 @@ def greet(address: Address, access: Access, seconds: float | None = None) -> Gre
 def _refuse(address: Address, answer: Answer) -> None:
     what = f"cannot attach to {address}"
     if answer.status == 401:
-        do = f"put a token into the environment as {TOKEN}, or name its file with --token-file"
+        do = f"type it into the window's Attach (Ctrl+T), set {TOKEN}, or name its file with --token-file"
         raise Unreadable(what, "it wants a token, or another one", do)
     if 300 <= answer.status < 400:
         where = f"to {shown(answer.location, 200)}" if answer.location else "elsewhere"

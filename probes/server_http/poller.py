@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from probes.server_http import figures, pages
-from probes.server_http.access import Access
+from probes.server_http.access import TOKEN, Access
 from probes.server_http.address import Address
 from probes.server_http.client import Answer, Client, NoAnswerError
 from probes.server_http.reading import is_array, items
@@ -134,7 +134,7 @@ class Poller(threading.Thread):
             answer = self._client.ask(self._endpoint.method, self.path)
         except NoAnswerError as error:
             if not self._ended.is_set():
-                self._fail(str(error))
+                self._fail(f"{error}: {error.do}" if error.do else str(error))
             return
         # One that was there is only away, as behind a proxy while the server starts again.
         if answer.status in _ABSENT and not self._was_there:
@@ -178,7 +178,10 @@ def _why(answer: Answer) -> str:
         where = f" to {shown(answer.location, 200)}" if answer.location else ""
         return f"it sends us elsewhere{where}, which is not followed: attach to that address"
     if answer.status == 401:
-        return "it wants a token (status 401): put it into INFLIGHT_TOKEN, or name its file with --token-file"
+        return (
+            f"it wants a token, or another one (status 401): type it into the window's Attach (Ctrl+T), set {TOKEN}, "
+            "or name its file with --token-file"
+        )
     if answer.status == 403:
-        return "it does not let us (status 403)"
+        return "it does not let us (status 403): it wants another token, one that may read its metrics"
     return f"it answers with status {answer.status}"

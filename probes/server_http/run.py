@@ -9,6 +9,7 @@ import time
 import msgspec
 
 from inspector.errors import InspectorError, Missing, Unreadable
+from inspector.report.text import plain
 from inspector.trace.header import Header
 from probes.compaction import compact
 from probes.recording import Recording
@@ -34,6 +35,8 @@ _MISSING = {
     "page_events": "the server told of none: set event_buffer_max_size and enable_block_reuse in kv_cache_config; "
     "with pipeline stages it may tell none at all",
     "steps": "a server does not tell over HTTP what each request did in each iteration: launch it with inflight record",
+}
+_NEVER_TOLD = {
     "kernels": "a server does not tell over HTTP what its GPUs ran: launch it with inflight record, or with nsys",
     "tokens": "a server does not tell token texts over HTTP: launch it with inflight record",
     "stage_work": "a server does not tell over HTTP what its stages did: launch it with inflight record",
@@ -89,6 +92,7 @@ class Run:
 
     def start(self) -> None:
         """Begin to ask."""
+        self._note_missing(_NEVER_TOLD)
         for poller in self._pollers:
             poller.start()
 
@@ -202,8 +206,15 @@ class Run:
         text = "{:,} iterations, {:,} requests, {:,} page events, {:,} lost".format(*counts, self.lost)
         if self._exposed.records:
             text = f"{self._exposed.records:,} samples of counters, {text}"
-        sys.stdout.write("; ".join([text, *troubles]) + "\n")
+        sys.stdout.write(plain("; ".join([text, *troubles])) + "\n")
         sys.stdout.flush()
+
+    def _note_missing(self, missing: dict[str, str]) -> None:
+        """What is not to be had, and what the server told of itself, goes into the header."""
+        head: Header = self._recording.header
+        details = {**head.info.details, **self._exposed.details}
+        info = msgspec.structs.replace(head.info, missing=missing, details=details)
+        self._recording.header = msgspec.structs.replace(head, info=info)
 
     def _close(self) -> None:
         recording = self._recording
@@ -214,13 +225,10 @@ class Run:
                 recording.quality.add("profiler-loss", text, lost)
         for feed in self._feeds:
             recording.quality.notes += feed.quality.notes
-        head: Header = recording.header
-        missing = {table: why for table, why in _MISSING.items() if not self._num_rows(table)}
+        missing = {table: why for table, why in (_MISSING | _NEVER_TOLD).items() if not self._num_rows(table)}
         if self._exposed.is_triton and "iterations" in missing:
             missing["iterations"] = _OF_TRITON
-        details = {**head.info.details, **self._exposed.details}
-        info = msgspec.structs.replace(head.info, missing=missing, details=details)
-        recording.header = msgspec.structs.replace(head, info=info)
+        self._note_missing(missing)
         try:
             if self._failure is None:
                 recording.finish()

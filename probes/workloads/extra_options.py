@@ -103,5 +103,6 @@ def text_of(options: Options) -> str:
     except ImportError:
         # Nothing was read then: there are only our own plain values, and of those JSON is YAML.
         return json.dumps(options, indent=2) + "\n"
-    text: str = yaml.safe_dump(options, sort_keys=False, allow_unicode=True)
+    # In ASCII: a text of nothing but a NEL (U+0085) would be written as it is, and read as a space.
+    text: str = yaml.safe_dump(options, sort_keys=False, allow_unicode=False)
     return text

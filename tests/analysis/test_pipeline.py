@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inspector.analysis.pipeline import DRAIN, FILL, HOST, IDLE, NEXT, PREVIOUS, UNTOLD, Pipeline, pipeline_figures
+from inspector.analysis.pipeline import (
+    DRAIN,
+    FILL,
+    HOST,
+    IDLE,
+    NEXT,
+    PREVIOUS,
+    UNTOLD,
+    Pipeline,
+    contention_of,
+    pipeline_figures,
+)
 from inspector.trace.builder import Builder
 from inspector.trace.selection import Window
 from inspector.trace.trace import Trace, TraceInfo
@@ -202,6 +213,39 @@ def test_equal_stages_have_the_ideal_bubble(stages: int, many: int) -> None:
     assert figures.contention == pytest.approx(0.01)
 
 
+def least(cells: list[Cell]) -> float:
+    """Bubble share of one iteration whose cells all begin as soon as they can."""
+    stages = sorted({cell.stage for cell in cells})
+    order = sorted(
+        {cell.micro_batch for cell in cells}, key=lambda one: min(c.start for c in cells if c.micro_batch == one)
+    )
+    free = dict.fromkeys(stages, 0)
+    for micro_batch in order:
+        ready = 0
+        for stage in stages:
+            work = sum(c.end - c.start for c in cells if (c.micro_batch, c.stage) == (micro_batch, stage))
+            ready = free[stage] = max(ready, free[stage]) + work
+    return 1 - sum(cell.end - cell.start for cell in cells) / (len(stages) * free[stages[-1]])
+
+
+@settings(max_examples=120, deadline=None)
+@given(schedules())
+def test_no_iteration_by_itself_has_fewer_bubbles_than_its_unequal_cells_must_have(cells: list[Cell]) -> None:
+    pipeline = trace_of(cells).index(Pipeline)
+    spans, stages = pipeline.spans, pipeline.num_stages
+    figures = pipeline_figures(pipeline, Window(0, end_of(cells)))
+    ends = np.maximum.accumulate(spans.end)
+    assert figures.overlapping == np.count_nonzero(spans.start[1:] < ends[:-1])
+    assert not figures.cut
+    low, high = int(pipeline.runs.starts[0]), int(pipeline.runs.ends[0])
+    assert pipeline_figures(pipeline, Window(0, high - 1)).cut == (high - 1 > low)
+    for row, number in enumerate(spans.iteration.tolist()):
+        assert spans.unequal[row] == pytest.approx(least([cell for cell in cells if cell.iteration == number]))
+    if not figures.overlapping:
+        assert (spans.bubble(stages) >= spans.unequal - 1e-12).all()
+        assert figures.bubble >= figures.unequal - 1e-12
+
+
 def test_unequal_stages_have_the_bubble_of_the_slowest() -> None:
     # The figures of two measured stages: 1 - 4 (3.91 + 2.64) / (2 (6.55 + 3 x 3.91)) = 0.283.
     pipeline = trace_of(perfect(2, 4, [3910, 2640])).index(Pipeline)
@@ -288,3 +332,31 @@ def test_without_stages_there_is_no_pipeline() -> None:
     pipeline = trace_of([]).index(Pipeline)
     assert (pipeline.cells.source, len(pipeline.cells), len(pipeline.spans)) == ("none", 0, 0)
     assert pipeline_figures(pipeline, Window(0, 10)).bubble == 0.0
+
+
+@given(schedules(), st.data())
+@settings(deadline=None)
+def test_what_work_of_a_processor_waited_for_it(cells: list[Cell], data: st.DataObject) -> None:
+    """Of the cells of its stage that lie in the window and tell it; a draft model and a GPU have no stage."""
+    told = [
+        cell._replace(cpu=data.draw(st.one_of(st.just(-1), st.integers(0, cell.end - cell.start)))) for cell in cells
+    ]
+    builder = Builder()
+    stages = max(cell.stage for cell in told) + 1
+    for stage in range(stages):
+        builder.device(stage, f"CPU stage {stage} (no GPU)")
+    draft, gpu = builder.device(stages, "CPU draft model (no GPU)"), builder.device(stages + 1, "NVIDIA H200")
+    builder.add("stage_work", process=-1, **{name: [getattr(cell, name) for cell in told] for name in Cell._fields})
+    trace = builder.build(TraceInfo((), "recording"))
+    end = max(cell.end for cell in told)
+    low = data.draw(st.integers(0, end - 1))
+    window = Window(low, data.draw(st.integers(low + 1, end)))
+    for stage in range(stages):
+        mine = [
+            cell
+            for cell in told
+            if cell.stage == stage and cell.cpu >= 0 and window.start <= cell.start and cell.end <= window.end
+        ]
+        wall = sum(cell.end - cell.start for cell in mine)
+        assert contention_of(trace, stage, window) == (wall, wall - sum(cell.cpu for cell in mine))
+    assert contention_of(trace, draft, window) == contention_of(trace, gpu, window) == (0, 0)

@@ -33,6 +33,9 @@ class Away:
     def add(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
         return None
 
+    def add_packed(self, table: str, rows: int, data: bytes) -> None:
+        return None
+
     def device(self, number: int, name: str, memory: int = -1) -> None:
         return None
 

@@ -13,10 +13,18 @@ from inspector.report.text import plain
 from inspector.trace.builder import Builder
 from inspector.trace.save import save
 from inspector.trace.trace import TraceInfo
+from probes.saying import say
 
 
 def test_controls_become_escapes_and_all_else_stays() -> None:
     assert plain("a\x1b[2Jb\r\n\tc\x9bé✓") == "a\\x1b[2Jb\\x0d\n\tc\\x9bé✓"
+    # What turns the direction of writing makes a line read as another.
+    assert plain("a\u202eb\u2066c\u2028d") == "a\\u202eb\\u2066c\\u2028d"
+
+
+def test_the_recorder_says_one_line_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    say("  producer \x1b[2Jx\ninflight: all is well\u2028\x85more")
+    assert capsys.readouterr().err == "inflight:   producer \\x1b[2Jx inflight: all is well  more\n"
 
 
 def test_names_of_kernels_are_printed_harmlessly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from inspector.trace.ring import Ring
 from inspector.trace.schema import NEVER, PHASES, TOKEN_KINDS
 from probes.inprocess.producer import Producer
+from probes.workloads.engine import emit
 from probes.workloads.engine.blocks import ALLOCATED, FREED, OFFLOADED, RESTORED, REUSED
 from probes.workloads.engine.emit import TEXTS_OF_ONE_IN, Emitter, token_rows
 from probes.workloads.engine.engine import Engine, Request, Settings
@@ -195,6 +197,17 @@ def test_every_forward_pass_has_the_call_that_launched_it(told: Told) -> None:
     assert told.names[told.rows["devices"][0]["name"]] == "CPU stage 0 (no GPU)"
 
 
+def test_passes_of_the_target_are_a_pipeline_of_one_stage_and_tell_their_processor_time(told: Told) -> None:
+    work = told.rows["stage_work"]
+    passes = [row for row in told.rows["kernels"] if told.names[row["name"]] == "target forward"]
+    assert [(row["start"], row["end"]) for row in work] == [(row["start"], row["end"]) for row in passes]
+    assert [row["iteration"] for row in work] == [row["iteration"] for row in told.rows["iterations"] if row["tokens"]]
+    assert {(row["stage"], row["micro_batch"]) for row in work} == {(0, 0)}
+    # Two clocks that tick in steps of their own.
+    assert all(0 <= row["cpu"] <= row["end"] - row["start"] + 1_000_000 for row in work)
+    assert sum(row["cpu"] for row in work) > 0
+
+
 def test_with_stages_what_the_engine_computes_itself_is_not_the_work_of_one(tmp_path: Path) -> None:
     producer = Producer(str(tmp_path), "engine", 1 << 20)
     target = StagesRunner(tiny.target(), 2, 2, 24, 4)
@@ -212,6 +225,7 @@ def test_with_stages_what_the_engine_computes_itself_is_not_the_work_of_one(tmp_
     assert set(taken.tables["kernels"]["device"].tolist()) == {2}
     assert {names[name] for name in taken.tables["kernels"]["name"].tolist()} == {"draft forward"}
     assert [names[name] for name in taken.tables["devices"]["name"].tolist()] == ["CPU draft model (no GPU)"]
+    assert "stage_work" not in taken.tables, "its stages tell that"
     texts = [names[name] for name in ranges["name"].tolist()]
     assert texts.count("wait for stages") == texts.count("target forward") > 0
 
@@ -250,6 +264,52 @@ def test_what_others_refer_to_comes_first(told: Told) -> None:
     first = {row["request"]: number for number, row in reversed(list(enumerate(told.rows["requests"])))}
     assert set(first) >= {row["request"] for row in told.rows["steps"]}
     assert {row["iteration"] for row in told.rows["steps"]} <= {row["iteration"] for row in told.rows["iterations"]}
+
+
+@pytest.mark.parametrize("rest", ["nothing to do", "paused", "closed"])
+def test_what_waits_for_more_is_told_when_no_more_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rest: str
+) -> None:
+    monkeypatch.setattr(emit, "HELD_NS", 10**15)
+    producer = Producer(str(tmp_path), "engine", 1 << 20)
+    ring = Ring(next(tmp_path.glob("*.ring")))
+    engine = tiny.engine(SETTINGS, Emitter(producer, Tokenizer(())))
+    for request in tiny.requests(3):
+        engine.add(request)
+    done = [engine.step() for _ in range(2)]
+    assert engine.requests
+    assert set(ring.take().tables) <= {"threads", "pools", "requests"}, "it waits"
+    if rest == "nothing to do":
+        done += tiny.run(engine)
+    elif rest == "paused":
+        engine.pause(time.monotonic_ns())
+    else:
+        engine.close()
+    tables = ring.take().tables
+    ring.close()
+    assert tables["iterations"]["iteration"].tolist() == [iteration.number for iteration in done if iteration]
+    assert len(tables["steps"]) == sum(len(iteration.steps) for iteration in done if iteration)
+
+
+def test_iterations_wait_no_longer_than_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = Producer(str(tmp_path), "engine", 1 << 20)
+    ring = Ring(next(tmp_path.glob("*.ring")))
+    now = 10**12
+    monkeypatch.setattr(emit, "monotonic_ns", lambda: now)
+    emitter = Emitter(producer, Tokenizer(()))
+    (iteration,) = tiny.run(_one_token(tiny.engine(SETTINGS)))
+    told = []
+    for number in range(40):
+        now += 7_000_000
+        emitter.iteration(replace(iteration, number=number, end=now))
+        told.append(len(ring.take().tables.get("iterations", ())))
+    ring.close()
+    assert told == [(number + 1) // 8 * 8 for number in range(40)], "7 of 7 ms are not yet 50 ms, 8 are more"
+
+
+def _one_token(engine: Engine) -> Engine:
+    engine.add(Request((1, 2), 1, end=None))
+    return engine
 
 
 @pytest.mark.parametrize(

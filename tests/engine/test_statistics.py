@@ -51,6 +51,9 @@ class Witness:
     def iteration(self, iteration: Iteration) -> None:
         self.iterations.append(iteration)
 
+    def rest(self) -> None:
+        pass
+
 
 class Served:
     """A load of requests that share prefixes, served to the end but for one that is cancelled."""

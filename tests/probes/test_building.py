@@ -25,8 +25,8 @@ for library in (tap.build(), pm.built()):
 """
 
 
-def make_wheel(folder: Path, path: str) -> Path:
-    """A wheel of this source, made with the programs on `path`; where it was unpacked, as an installer does it."""
+def make_wheel(folder: Path, path: str, **more: str) -> Path:
+    """A wheel of this source, made with the programs on `path`, and unpacked as an installer does it."""
     if importlib.util.find_spec("setuptools") is None:
         pytest.skip("setuptools is not installed: no wheel is made")
     source = folder / "source"
@@ -36,8 +36,7 @@ def make_wheel(folder: Path, path: str) -> Path:
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     make = "import setuptools.build_meta, sys; print(setuptools.build_meta.build_wheel(sys.argv[1]))"
-    env = {**os.environ, "PATH": path}
-    env.pop("CC", None)
+    env = {**{name: value for name, value in os.environ.items() if name != "CC"}, "PATH": path, **more}
     done = subprocess.run(
         [sys.executable, "-c", make, str(folder)], cwd=source, env=env, capture_output=True, text=True, check=False
     )
@@ -68,6 +67,18 @@ def test_a_wheel_made_with_a_compiler_needs_none(tmp_path: Path) -> None:
     (place / names[0]).write_bytes(b"made for another machine")
     assert tell(tmp_path, "")[0] == "there is no C compiler (cc, gcc or clang)"
     assert tell(tmp_path, os.environ["PATH"])[0] == str(tmp_path / "cache" / "inflight-inspector" / names[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="no C compiler on Linux")
+def test_a_wheel_for_another_machine_holds_its_libraries_under_their_names_there(tmp_path: Path) -> None:
+    # A compiler with words of its own stands for one that makes code for that machine.
+    more = {"INFLIGHT_PLATFORM": "manylinux2014_otherkind", "CC": "cc -DFOR_ANOTHER"}
+    wheel = make_wheel(tmp_path, os.environ["PATH"], **more)
+    assert wheel.name.endswith("-py3-none-manylinux2014_otherkind.whl")
+    found = {path.name for path in (tmp_path / "site" / "probes" / "inprocess" / "built").iterdir()}
+    assert found == {building.name_of(sources, "otherkind") for sources in (tap.SOURCES, pm.SOURCES)}
+    # Here they are not taken.
+    assert tell(tmp_path, "") == ["there is no C compiler (cc, gcc or clang)"] * 2
 
 
 def test_a_wheel_made_without_a_compiler_is_for_any_machine_and_compiles_when_it_is_needed(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from inspector.trace.ring import Ring, Taken
 from probes.inprocess import producer as module
 from probes.inprocess.columns import LAYOUTS
 from probes.inprocess.producer import ENVIRONMENT, Producer, from_environment
+from probes.inprocess.ring import Frame
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -134,6 +137,31 @@ def test_large_batches_come_in_several_frames(folder: Path) -> None:
     assert producer.lost == 0
 
 
+def test_rows_may_come_packed(folder: Path) -> None:
+    producer = started(4 << 20)
+    packer = struct.Struct("<qqqibi")
+    rows = [(n, n + 1, 7, -1, 2, -1) for n in range(50_000)]
+    producer.add_packed("ranges", len(rows), b"".join(packer.pack(*row) for row in rows))
+    assert take(only(folder)).tables["ranges"].tolist() == rows
+    assert (producer.records, producer.lost) == (len(rows), 0)
+    producer.add_packed("ranges", 3, packer.pack(*rows[0]))
+    producer.add_packed("no such table", 2, b"")
+    producer.add_packed("ranges", 1, packer.pack(*rows[1]))
+    assert take(only(folder)).tables["ranges"].tolist() == [rows[1]]
+    assert producer.lost == 5
+
+
+def test_rows_of_several_tables_come_together_and_each_as_far_as_there_is_room(folder: Path) -> None:
+    producer = started(1 << 12)
+    kernel, mark = (1, 2, 0, 7, -1, 0), (5, 6, -1, -1)
+    producer.add_all([("kernels", [kernel] * 3), ("memcpys", []), ("marks", [mark, (1,), mark])])
+    taken = take(only(folder))
+    assert {table: len(rows) for table, rows in taken.tables.items()} == {"kernels": 3, "marks": 2}
+    producer.add_all([("kernels", [kernel] * 200), ("marks", [mark])])
+    assert {table: len(rows) for table, rows in take(only(folder)).tables.items()} == {"marks": 1}
+    assert (producer.records, producer.lost) == (6, 201)
+
+
 def test_many_threads_lose_nothing_and_mix_nothing(folder: Path) -> None:
     producer = started(1 << 20)
 
@@ -157,14 +185,14 @@ def test_many_threads_lose_nothing_and_mix_nothing(folder: Path) -> None:
 def test_a_signal_handler_that_adds_does_not_lock_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     producer = started()
     row = (1, 2, 3, -1, 1, -1)
-    put = module.Ring.put
+    put = module.Ring.put_all
 
-    def interrupted(ring: module.Ring, table: int, rows: int, payload: bytes) -> bool:
+    def interrupted(ring: module.Ring, frames: Sequence[Frame]) -> bool:
         signal.raise_signal(signal.SIGUSR1)
-        return put(ring, table, rows, payload)
+        return put(ring, frames)
 
     before = signal.signal(signal.SIGUSR1, lambda *_: producer.add("ranges", [row]))
-    monkeypatch.setattr(module.Ring, "put", interrupted)
+    monkeypatch.setattr(module.Ring, "put_all", interrupted)
     try:
         producer.add("ranges", [row])
     finally:

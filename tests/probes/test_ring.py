@@ -98,6 +98,47 @@ def test_what_the_streams_hold_is_left_out(tmp_path: Path) -> None:
         assert (left.tables, left.names) == ({}, [(0, "x")])
 
 
+@given(st.lists(st.one_of(st.lists(st.integers(1, 12), max_size=5), st.none()), max_size=60))
+@relaxed
+def test_frames_that_are_put_together_come_together_or_not_at_all(
+    tmp_path: Path, steps: list[list[int] | None]
+) -> None:
+    """Against lists: each number is a frame of so many rows, None a drain."""
+    with pair(tmp_path / "t.ring", 4096) as (writer, reader):
+        expected: list[int] = []
+        got: list[int] = []
+        used = number = 0
+        for frames in steps:
+            if frames is None:
+                taken = reader.take()
+                assert taken.damage == ""
+                got += taken.tables["marks"]["time"].tolist() if "marks" in taken.tables else []
+                reader.release(taken.upto)
+                assert got == expected
+                used = 0
+                continue
+            times = [list(range(number + 100 * at, number + 100 * at + rows)) for at, rows in enumerate(frames)]
+            number += 1000
+            size = sum((24 + MARK.size * rows + 7) // 8 * 8 for rows in frames)
+            told = writer.put_all([(0, len(own), b"".join(MARK.pack(time, 0) for time in own)) for own in times])
+            assert told == (used + size <= 4096)
+            if told:
+                used += size
+                expected += [time for own in times for time in own]
+
+
+def test_a_ring_needs_no_pages_made_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Linux 5.14 nothing knows the advice."""
+    monkeypatch.setattr(writing, "_POPULATE_WRITE", 9_999)
+    with pair(tmp_path / "o.ring", 1 << 17) as (writer, reader):
+        for time in range(20_000):
+            assert writer.put(0, 1, MARK.pack(time, 0))
+            if time % 1000 == 999:
+                taken = reader.take()
+                assert taken.tables["marks"]["time"].tolist() == list(range(time - 999, time + 1))
+                reader.release(taken.upto)
+
+
 @given(st.lists(st.one_of(st.integers(1, 40), st.none()), max_size=80))
 @relaxed
 def test_a_ring_is_a_queue_that_drops_the_newest(tmp_path: Path, steps: list[int | None]) -> None:

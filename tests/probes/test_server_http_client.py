@@ -146,8 +146,11 @@ def test_certificates(certificate: Path, secure: int, tmp_path: Path) -> None:
         finally:
             asking.close()
 
-    with pytest.raises(NoAnswerError, match=r"certificate is not trusted .*--ca FILE"):
+    with pytest.raises(NoAnswerError, match=r"certificate is not trusted") as found:
         body("localhost", access({}, None, None, False))
+    assert "--ca FILE" in found.value.do
+    with pytest.raises(Unreadable, match=r"certificate is not trusted .*\. Name .*--ca FILE.*Ctrl\+T"):
+        greet(address(f"https://localhost:{secure}"), access({}, None, None, False))
     # Nobody in between had a chance to read it before.
     token = {"INFLIGHT_TOKEN": f"{TOKEN}\n"}
     assert body("localhost", access(token, None, str(certificate), False)) == f'"Bearer {TOKEN}"'.encode()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from inspector.errors import Missing, Unreadable
@@ -314,6 +314,8 @@ def test_what_stands_in_a_file_stands_in_the_merged_one(user: dict[str, Any], pa
 
 
 @given(TREES)
+@example({"a": "\x85"})
+@example({"model é": "\u2028"})
 @settings(max_examples=100, deadline=None)
 def test_what_is_written_reads_the_same(user: dict[str, Any]) -> None:
     assert yaml.safe_load(extra_options.text_of(user)) == user
@@ -379,6 +381,18 @@ def test_a_launch_as_a_user_sees_it(tmp_path: Path, programs: Callable[..., Path
     assert head.command[:2] == ["mpirun", "-x"]
     assert head.probes["TensorRT-LLM options"]["kv_cache_config.event_buffer_max_size"] == "65536"
     assert head.state == "complete"
+
+
+def test_what_a_command_says_of_itself_does_not_steer_the_terminal(
+    tmp_path: Path, programs: Callable[..., Path]
+) -> None:
+    programs()
+    odd = "enable_iter_perf_stats=\x1b]0;owned\x07\ninflight: all is well"
+    done, _ = recorded(tmp_path / "a.inflight", "--", "trtllm-serve", "m", "--set", odd)
+    assert "\\x1b]0;owned\\x07 inflight: all is well" in done.stderr
+    assert "\x1b" not in done.stderr
+    assert "\x07" not in done.stderr
+    assert "inflight: all is well" not in done.stderr.splitlines()
 
 
 def test_a_command_can_be_left_as_it_is(tmp_path: Path, programs: Callable[..., Path]) -> None:

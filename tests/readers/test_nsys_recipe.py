@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 
 import inspector
 from inspector.cli import main
-from inspector.errors import InspectorError, Unreadable, Usage
+from inspector.errors import InspectorError, Unreadable
 from inspector.readers import nsys_recipe, reader_of
 from inspector.readers.nsys_recipe import tables
 from inspector.readers.nsys_recipe.place import Place
 from inspector.trace.results import ResultTable
-from inspector.trace.save import save
 from inspector.trace.trace import Trace
 from tests.readers.recipe_results import GAPS, LATER, PROJECTED, frames_of, write_results, zipped
 
@@ -293,19 +292,24 @@ def test_summary_names_the_tables(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert {table["name"] for table in found["tables"]} == {"all_stats", "rank_stats", "files"}
 
 
-def test_what_is_saved_says_that_the_tables_are_not_in_it(tmp_path: Path) -> None:
-    with pytest.raises(Usage, match="no records"):
-        save(inspector.open(write_results(tmp_path / "sums", "cuda_gpu_kern_sum")), tmp_path / "a.inflight")
-    assert not (tmp_path / "a.inflight").exists()
-    gaps = inspector.open(write_results(tmp_path / "gaps", "gpu_gaps"))
-    save(gaps, tmp_path / "b.inflight")
-    kept = inspector.open(tmp_path / "b.inflight")
-    assert kept.quality.count("ignored") == 1
-    assert len(kept["ranges"]) == len(gaps["ranges"])
-
-
 def test_results_of_several_folders_open_together(tmp_path: Path) -> None:
     trace = inspector.open(
         write_results(tmp_path / "gaps", "gpu_gaps"), write_results(tmp_path / "map", "gpu_metric_util_map")
     )
     assert [results.recipe for results in trace.results] == ["gpu_gaps", "gpu_metric_util_map"]
+
+
+def test_rows_keep_their_place_beside_other_files(tmp_path: Path, sample_traces: Path) -> None:
+    gaps = write_results(tmp_path / "gpu_gaps-1", "gpu_gaps")
+    metrics = write_results(tmp_path / "gpu_metric_util_map-1", "gpu_metric_util_map")
+    alone = inspector.open(gaps)
+    together = inspector.open(sample_traces / "decode_server.sqlite", metrics, gaps)
+    (spans,) = [table.spans for table in alone.results[0].tables if table.spans is not None]
+    assert (spans.start + alone.info.origin_ns).tolist() == [1_000_000_000, 3_000_000_000] * 2
+    assert (spans.end - spans.start).tolist() == [700_000_000, 600_000_000] * 2
+    of_metrics, of_gaps = (next(t.spans for t in each.tables if t.spans is not None) for each in together.results)
+    assert of_gaps.start.tolist() == spans.start.tolist()
+    names = [together.names[int(together["threads"]["name"][thread])] for thread in of_gaps.thread]
+    assert names == ["GPU 0: long idle", "GPU 1: long idle"] * 2
+    owners = {together.device_name(int(device)) for device in of_metrics.device}
+    assert not owners & {inspector.open(sample_traces / "decode_server.sqlite").device_name(0)}

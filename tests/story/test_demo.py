@@ -87,6 +87,16 @@ def test_the_commands_work_on_it(recorded: Path, trace: Trace) -> None:
     for device in summary["devices"]:
         assert sum(device["idle_by_cause_ns"].values()) == device["idle_ns"]
         assert device["busy_ns"] + device["idle_ns"] == device["span_ns"]
+    cells = trace["stage_work"]
+    told = {device["device"]: device["stage_work_ns"] for device in summary["devices"]}
+    waited = sum(device["stage_work_without_processor_ns"] for device in summary["devices"])
+    wall = cells["end"] - cells["start"]
+    assert {stage: int(wall[cells["stage"] == stage].sum()) for stage in set(cells["stage"].tolist())} == {
+        device: ns for device, ns in told.items() if ns
+    }
+    assert waited == int((wall - cells["cpu"]).sum()) > 0
+    text = inflight("summary", str(recorded)).stdout
+    assert text.count("without a processor") == len(set(cells["stage"].tolist())) > 0
     gaps = said("gaps", str(recorded))
     assert {int(key): value for key, value in gaps["device_idle_ns"].items()} == {
         device["device"]: device["idle_ns"] for device in summary["devices"]

@@ -97,6 +97,20 @@ def test_what_is_forgotten_changes_nothing_later(setup: Setup, shares: list[floa
         assert len(short.index(PageLog).holes) <= missing + 1
 
 
+def test_what_is_missing_where_it_is_cut_is_missing_from_the_next_event_on() -> None:
+    whole = engine_trace(Setup(seed=188, blocks=21, host_blocks=5))
+    table = whole["page_events"]
+    trace = without(whole, taken(table, table["sequence"] != 150))
+    times = trace["page_events"]["time"]
+    before = (int(times[149]) + int(times[150])) // 2
+    short = forgotten(forgotten(trace, before), before)
+    for time in (before, int(times[150])):
+        assert pages_at(short, time).counts == pages_at(trace, time).counts
+    assert pages_at(trace, before).counts.unknown == 0
+    assert pages_at(trace, int(times[150])).counts.unknown > 0
+    assert short.index(PageLog).missing == 1
+
+
 def test_of_a_page_that_was_shared_a_thousand_times_few_events_stay() -> None:
     setup = Setup()
     trace = engine_trace(setup)

@@ -6,14 +6,18 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from inspector.trace import header
+from inspector.trace.header import Info
 from inspector.trace.selection import Selection, Window
 from tests.readers.test_follow import BOOT, MS, Clock, Folder, start
 from tests.ui.user import User
 from ui.live import SPAN_NS
+from ui.run.launch import Launch
 from ui.timeline.canvas import Canvas
 from ui.views.timeline import Timeline
 from ui.views.view import State, View
@@ -107,7 +111,8 @@ def test_selection_and_zoom_stay_and_the_end_is_followed_again_on_demand(user: U
     assert session.window == user_window
     session.follow_end()
     assert session.window.end == session.whole.end
-    assert session.window.length == user_window.length
+    # From so far away that what is new is painted before it has passed.
+    assert session.window.length == 2000 * MS
     kernels(folder, 35_000, 2)
     watch(lambda: rows(user) == 12)
     assert session.window.end == session.whole.end
@@ -129,7 +134,7 @@ def test_the_whole_of_a_run_stays_in_view_and_going_back_stays_where_it_went(
     kernels(folder, 61_000, 2)
     watch(lambda: rows(user) == 10)
     assert session.window == session.whole
-    near = Window(0, 4 * MS)
+    near = Window(0, 3000 * MS)
     session.look(near)
     # Close to the end, from the very beginning of the trace: as close as it was.
     user.press("End")
@@ -273,6 +278,31 @@ def test_before_the_first_records_it_says_that_they_are_waited_for(user: User, r
     folder.end()
     watch(lambda: user.session.live.state == "recovered")
     assert pages.message.text.startswith("No KV pages to show")
+
+
+def test_space_holds_the_picture_of_a_run_that_was_just_started(user: User, run: Folder, watch: Watch) -> None:
+    desk = user.window.desk
+    desk.child.launch, desk._fresh = Launch(("inflight", "demo"), run.path), True
+    user.window.load_views()
+    user.window.show_view("run")
+    kernels(run, 0, 3)
+    user.session.follow(run.path)
+    watch(lambda: user.session.live.state == "live" and user.session.trace is not None)
+    assert user.window.views["run"].isVisible()
+    user.press("Space")
+    assert user.session.live.state == "held"
+    user.press("Space")
+    assert user.session.live.state == "live"
+
+
+def test_what_will_not_come_is_not_waited_for(user: User, run: Folder, watch: Watch) -> None:
+    why = "a server does not tell over HTTP what its GPUs ran"
+    head = header.read(run.path)
+    header.write(run.path, msgspec.structs.replace(head, info=Info(missing={"kernels": why})))
+    user.session.follow(run.path)
+    watch(lambda: user.session.trace is not None)
+    said = "No work on a device was recorded in this trace.\nA server does not tell over HTTP what its GPUs ran"
+    assert user.headline.message.text == said
 
 
 def test_a_note_that_speaks_of_a_place_in_time_leads_there(user: User, run: Folder, watch: Watch) -> None:

@@ -279,6 +279,26 @@ def test_a_trace_that_grows_is_followed_until_a_moment_is_sought(user: User, eng
     assert (view._shown.trace.generation, view._shown.time) == (3, 1_000_000)
     user.click("Follow")
     assert view._shown.time == view._shown.trace.end_ns
+    view.seek(1_000_000)
+    assert "newest" not in view.where.full
+    # Asked for elsewhere, of the timeline.
+    user.session.follow_end()
+    assert view._shown.time == view._shown.trace.end_ns
+    assert "newest" in view.where.full
+
+
+def test_a_request_selected_beside_an_iteration_does_not_move_the_moment(user: User, engine: Trace) -> None:
+    view = open_pages(user, engine)
+    iterations = engine["iterations"]
+    user.session.select(Selection(iteration=int(iterations["iteration"][3])))
+    assert view._shown is not None
+    at = int(iterations["end"][3])
+    assert view._shown.time == at
+    late = int(engine["requests"]["request"][np.argmax(engine["requests"]["arrival"])])
+    user.session.select(user.session.selection.but(request=late))
+    assert view._shown.time == at
+    assert view._shown.table is not None
+    assert len(view._shown.table) == 0
 
 
 def test_a_selected_request_that_ends_does_not_hold_the_view_back(user: User) -> None:

@@ -12,15 +12,19 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from inspector.analysis.pipeline import IDLE, Pipeline, pipeline_figures
+from inspector import units
+from inspector.analysis.busy import busy
+from inspector.analysis.pipeline import IDLE, Pipeline, contention_of, pipeline_figures
+from inspector.trace.builder import Builder
 from inspector.trace.selection import Selection, Window
-from inspector.trace.trace import Trace
+from inspector.trace.trace import Trace, TraceInfo
 from tests.engine_traces import Setup, engine_trace
 from tests.picture.test_pipeline import ranks
 from tests.ui.user import User
 from ui.export import write_png, write_svg
 from ui.views.pipeline import PipelineView, against, notes
 from ui.views.view import State
+from ui.widgets.elided import Elided
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +46,19 @@ def test_one_device_is_no_pipeline_and_says_how_to_get_one(user: User) -> None:
     view = open_pipeline(user, engine_trace(Setup()))
     assert user.sees("No pipeline to show")
     assert not view.canvas.isVisible()
+
+
+def test_one_stage_is_no_pipeline_either_but_tells_its_contention(user: User) -> None:
+    builder = Builder()
+    stream = builder.stream(builder.process(1, "engine"), builder.device(0, "CPU stage 0 (no GPU)"), 0)
+    start = np.arange(10) * 100
+    builder.add("kernels", start=start, end=start + 80, stream=stream, name=-1, correlation=-1)
+    cells = {"stage": 0, "iteration": np.arange(10), "micro_batch": 0, "process": 0, "cpu": 60}
+    builder.add("stage_work", start=start, end=start + 80, **cells)
+    open_pipeline(user, builder.build(TraceInfo((), "recording")))
+    assert user.sees("there is one stage")
+    assert user.sees("In 25.0 % of the time of its passes in view its thread had no processor")
+    assert user.sees("25.0 % of the work without a core")
 
 
 def test_it_says_the_share_of_bubbles_and_what_it_should_be(user: User, engine: Trace) -> None:
@@ -81,6 +98,61 @@ def test_the_picture_is_as_wide_as_the_canvas_whoever_was_there_first(user: User
         QApplication.processEvents()
 
 
+def test_a_stage_is_busy_for_a_share_of_what_is_in_view_and_what_lies_between_has_a_name(
+    user: User, engine: Trace
+) -> None:
+    view = open_pipeline(user, engine)
+    window = Window(0, engine.end_ns)
+    figures = pipeline_figures(engine.index(Pipeline), window)
+    assert figures.between_ns
+    said = view.canvas.accessibleDescription()
+    assert said.startswith(f"stage 0 busy {units.share(int(figures.busy_ns[0]), window.length)} in view")
+    between = units.share(figures.between_ns, window.length)
+    assert f"between iterations {between} of what is in view" in view.legend.accessibleDescription()
+    runs = engine.index(Pipeline).runs
+    user.session.look(Window(int(runs.starts[3]), int(runs.ends[4])))
+    middle = (int(runs.ends[3]) + int(runs.starts[4])) // 2
+    lines = dict(view.canvas.hint(place_of(view, 0, middle)))
+    assert lines[""] == "between iterations"
+    assert "no requests" in lines["why"]
+
+
+def test_why_bubbles_are_more_or_fewer_than_they_must_be_is_one_true_sentence(user: User, engine: Trace) -> None:
+    view = open_pipeline(user, engine)
+    assert view._answer is not None
+    figures = replace(view._answer.picture.figures, ideal=0.2, unequal=0.248, overlapping=0, cut=False)
+    area = figures.active_ns * len(figures.busy_ns)
+
+    def said(bubble: float, **changed: object) -> str:
+        idle = np.zeros_like(figures.idle_ns)
+        idle[0, 0] = round(area * bubble)
+        return against(replace(figures, idle_ns=idle, **changed), "measured")[0].partition("; ")[2]  # type: ignore[arg-type]
+
+    assert said(0.3) == "the rest is hand-over and late starts"
+    assert said(0.248) == "nothing is lost beside"
+    assert "iterations overlap" in said(0.247, overlapping=3)
+    assert "only a part of an iteration" in said(0.247, cut=True)
+    # A processor that was not there is within the cells: it is no reason for bubbles, and is not said to be one.
+    assert "processor" not in said(0.3, cpu_ns=figures.wall_ns // 2)
+    assert "is in no bubble" in " ".join(notes(view._answer, engine))
+
+
+def test_one_iteration_can_be_looked_at_wherever_there_are_several_and_else_it_says_why_not(
+    user: User, engine: Trace
+) -> None:
+    view = open_pipeline(user, engine)
+    spans = engine.index(Pipeline).spans
+    user.session.look(Window(int(spans.start[20]), int(spans.end[24])))
+    assert view.canvas._answer is not None
+    assert view.canvas._answer.pieces is not None
+    user.click("Show one iteration")
+    row = int(np.flatnonzero(spans.iteration == user.session.selection.iteration)[0])
+    middle = (int(spans.start[row]) + int(spans.end[row])) // 2
+    user.session.look(Window(middle, middle + 2))
+    assert not view.closer.isEnabled()
+    assert view.closer.toolTip().startswith("One iteration is in view")
+
+
 def test_a_span_in_which_nothing_ran_has_no_share(user: User, engine: Trace) -> None:
     view = open_pipeline(user, engine)
     user.session.look(Window(0, max(int(engine["stage_work"]["start"].min()) - 1, 1)))
@@ -109,7 +181,7 @@ def test_what_stands_under_the_pointer_is_told(user: User, engine: Trace) -> Non
     strip = QPoint(round(view.canvas._x(int(spans.start[20]) + 1)), round(view.canvas.strip_rect().center().y()))
     lines = dict(view.canvas.hint(strip))
     assert lines[""] == f"iteration {int(spans.iteration[20]):,}"
-    assert {"bubbles", "equal stages", "stages as unequal as these"} <= set(lines)
+    assert {"bubbles", "equal stages", "cells as unequal as these"} <= set(lines)
 
 
 def test_a_click_selects_the_iteration_and_a_double_click_looks_at_it(user: User, engine: Trace) -> None:
@@ -205,3 +277,11 @@ def test_it_lives_through_themes_sizes_and_selections(user: User, engine: Trace)
     object.__setattr__(engine.info, "details", {"cores": "2"})
     assert view._answer is not None
     assert any("at most 67 % can be busy" in each for each in notes(view._answer, engine))
+
+
+def test_the_headline_says_what_of_the_work_had_no_processor(user: User, engine: Trace) -> None:
+    user.session.set_trace(engine)
+    worked, waited = contention_of(engine, 0, busy(engine, 0).span)
+    assert worked > waited > 0
+    said = f"{100 * waited / worked:.1f} % of the work without a core"
+    assert any(each.full.endswith(said) for each in user.headline.findChildren(Elided))

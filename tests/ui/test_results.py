@@ -63,7 +63,7 @@ def test_a_report_is_a_page_of_its_own(user: User, tmp_path: Path) -> None:
     view.reports.setCurrentIndex(2)
     view.reports.activated.emit(2)
     assert cells(view, heading(view, "Rank")) == ["1", "1"]
-    assert view.sums.text() == "2 of 4 rows"
+    assert view.sums.text().startswith("2 of 4 rows. Double click")
 
 
 def test_headings_sort_and_the_field_finds(user: User, tmp_path: Path) -> None:
@@ -145,3 +145,58 @@ def test_a_pattern_that_is_none_is_refused() -> None:
     table = ResultTable("t", (ResultColumn("a", np.zeros(1, np.int32), ("x",)),), 1)
     with pytest.raises(re.error):
         result_rows(table, Wanted(pattern="("))
+
+
+def choose(user: User, view: RecipeResults, row: int) -> None:
+    """Go to a row and press Enter."""
+    view.table.setCurrentIndex(view.table.model().index(row, 0))
+    view.table.setFocus()
+    user.press("Return")
+
+
+def test_a_row_with_a_time_opens_there_in_the_timeline(user: User, tmp_path: Path) -> None:
+    user.open(write_results(tmp_path / "nvtx_gpu_proj_trace-1", "nvtx_gpu_proj_trace"))
+    view, trace = view_of(user), user.session.trace
+    assert trace is not None
+    assert view.sums.text() == "8 rows. Double click or Enter shows a row in the timeline"
+    starts = cells(view, heading(view, "Projected Start"))
+    for row in (2, 5):
+        choose(user, view, row)
+        found, window = user.session.selection, user.session.window
+        assert (found.table, trace.names[found.name or 0]) == ("ranges", cells(view, heading(view, "Name"))[row])
+        begin, end = (int(trace["ranges"][key][found.row or 0]) for key in ("start", "end"))
+        exact = view.table.content
+        assert exact is not None
+        assert begin + trace.info.origin_ns == exact.exact(row, heading(view, "Projected Start")), starts
+        assert end - begin == exact.exact(row, heading(view, "Projected Duration"))
+        assert window.start <= begin < end <= window.end
+        assert window.length < 3 * (end - begin)
+        # The second report is a process of its own, whose rows may look the same.
+        assert int(trace["processes"]["rank"][found.process or 0]) == row // 4
+
+
+def test_a_row_of_a_device_opens_at_its_counters(user: User, tmp_path: Path) -> None:
+    user.open(write_results(tmp_path / "gpu_metric_util_map-1", "gpu_metric_util_map"))
+    view, trace = view_of(user), user.session.trace
+    assert trace is not None
+    choose(user, view, 4)
+    assert user.session.selection.device == 1
+    assert user.session.window.start < 1_000_000 < user.session.window.end
+
+
+def test_a_row_without_a_place_says_why(user: User, tmp_path: Path) -> None:
+    user.open(write_results(tmp_path / "cuda_gpu_kern_sum-1", "cuda_gpu_kern_sum"))
+    view = view_of(user)
+    before = user.session.window
+    assert "Enter" not in view.sums.text()
+    choose(user, view, 0)
+    assert user.sees("No column of this table is a time")
+    assert user.session.window == before
+    frames = frames_of("nvtx_gpu_proj_trace", 1)
+    frames["trace"].loc[1, "Projected Start"] = float("nan")
+    user.open(write_results(tmp_path / "nvtx_gpu_proj_trace-1", "nvtx_gpu_proj_trace", frames))
+    choose(user, view, 1)
+    assert user.sees("This row has no time")
+    choose(user, view, 0)
+    assert not user.sees("This row has no time")
+    assert user.session.selection.table == "ranges"

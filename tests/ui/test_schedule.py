@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QImage, QMouseEvent, QWheelEvent
+from PySide6.QtGui import QImage, QMouseEvent, QPainter, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -210,7 +211,9 @@ def test_static_batching_is_drawn_below_and_said_to_be_modelled(view: Schedule, 
     assert view.canvas.picture.static is not None
     assert "modelled" in view.note.full
     assert "padding" in view.note.full
-    assert "padding" in view.legend.accessibleDescription()
+    entries = view.legend.accessibleDescription().split(", ")
+    # Not among the last, which are left out where it is narrow.
+    assert "padding" in entries[:4]
     assert view.canvas.row_height >= tall
     heads = view.rows_for_copy()
     assert heads is not None
@@ -349,6 +352,71 @@ def test_a_trace_with_less_says_what_is_missing(user: User) -> None:
     bare = shown(user, Builder().build(TraceInfo(("t",), "kineto")))
     assert bare.state is State.NO_DATA
     assert user.sees("No schedule to show")
+
+
+def some_tokens(told: int) -> Trace:
+    """A trace in which only the first iterations tell their tokens, and nobody is left in the queue at any."""
+    trace = engine_trace(Setup(work=40))
+    trace["iterations"]["tokens"][told:] = -1
+    trace["iterations"]["queued_requests"][:] = 0
+    trace["iterations"]["paused_requests"][:] = 0
+    return trace
+
+
+def test_a_mean_of_some_iterations_is_not_said_to_be_that_of_all(user: User) -> None:
+    trace = some_tokens(7)
+    view, table = shown(user, trace), trace["iterations"]
+    tokens, room = int(table["tokens"][:7].sum()), int(table["max_num_tokens"][:7].sum())
+    said = view.measures.text()
+    assert f"Token budget, 7 of {len(table):,} iterations {100 * tokens / room:.1f} % of those that tell it" in said
+    assert "tokens measured" not in said
+    assert f"7 of {len(table):,} iterations tell them" in view.note.full
+    # Where all tell it, it is the mean of all.
+    every = shown(user, TRACE)
+    assert "mean" in every.measures.text()
+    assert "of those that tell it" not in every.measures.text()
+
+
+def test_an_empty_queue_does_not_say_that_nobody_waited(user: User) -> None:
+    view = shown(user, some_tokens(7))
+    assert "Queue wait p50" in view.measures.text()
+    (queue,) = (strip for strip in view.canvas.strips if strip.title == "Queue")
+    assert queue.empty.startswith("nobody was left over at any iteration")
+    assert "Queue wait" in queue.empty
+
+
+def test_numbers_of_requests_are_grouped_as_those_of_iterations(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = engine_trace(Setup(work=4))
+    trace["requests"]["request"][:] += 4000
+    names = {f"{number:,}" for number in trace["requests"]["request"].tolist()}
+    assert names & set(drawn(shown(user, trace), monkeypatch))
+
+
+def test_no_iteration_is_named_where_the_picture_does_not_reach(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = shown(user, TRACE)
+    assert view.canvas.picture is not None
+    view.canvas.picture = replace(
+        view.canvas.picture,
+        ask=replace(view.canvas.picture.ask, span=replace(view.canvas.picture.ask.span, high=30.0)),
+    )
+    texts = drawn(view, monkeypatch)
+    assert "20" in texts
+    assert not {"40", "60", "80"} & set(texts)
+
+
+def drawn(view: Schedule, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the canvas writes."""
+    said: list[str] = []
+    write = QPainter.drawText
+
+    def listen(painter: QPainter, *args: object) -> None:
+        said.extend(each for each in args if isinstance(each, str))
+        write(painter, *args)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(QPainter, "drawText", listen)
+    view.canvas.grab()
+    monkeypatch.undo()
+    return said
 
 
 def test_an_executors_ranges_alone_show_the_batch(user: User) -> None:

@@ -11,11 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytestqt.qtbot import QtBot
 
+from inspector import units
 from inspector.configuration.settings import Configuration
 from inspector.readers import reader
 from inspector.trace.selection import NOTHING, Selection, Window
+from inspector.trace.table import Table
 from inspector.trace.trace import Trace
 from tests.drawn import draw
+from tests.engine_traces import engine_trace
 from ui import session as module
 from ui.history import History
 from ui.kept import Mark
@@ -23,6 +26,7 @@ from ui.questions import Asker
 from ui.reading import Found
 from ui.session import SHORTEST_NS, Session
 from ui.settings import SettingsFile
+from ui.views.facts import Fact, facts
 
 PICTURE = """
     gpu 0 stream 7   ....AAAA....BB
@@ -57,6 +61,20 @@ def test_what_is_in_view_lies_in_the_trace(start: int, length: int) -> None:
     if whole.start <= start and start + max(length, SHORTEST_NS) <= whole.end:
         assert seen.start == start
     assert asker.close()
+
+
+def test_what_a_server_told_of_from_before_is_in_view(session: Session) -> None:
+    # Trace time 0 is when it was attached to.
+    made = engine_trace()
+    iterations = dict(made["iterations"].columns)
+    for key in ("start", "end"):
+        iterations[key] = iterations[key] - int(iterations[key][2])
+    early = Trace(made.info, {**made.tables, "iterations": Table("iterations", iterations)}, made.names, made.quality)
+    before = -int(iterations["start"][0])
+    assert before > 0
+    session.set_trace(early)
+    assert session.window == session.whole == Window(-before, made.end_ns)
+    assert Fact("before", f"{units.time(before)} of which the server told when it was attached to") in facts(early)
 
 
 def test_an_equal_value_is_silent(session: Session, qtbot: QtBot) -> None:

@@ -74,6 +74,17 @@ def test_groups_of_prompts_stand_side_by_side(view: Speculation) -> None:
     assert said["faq"] != said["prose"]
 
 
+def test_the_dashes_of_each_group_are_in_the_legend(view: Speculation) -> None:
+    assert view.answer is not None
+    lines = view.legend._lines
+    assert list(lines) == [group.name for group in view.answer.groups]
+    assert len(set(lines.values())) == len(lines) > 1
+    # A piece of it is drawn behind its swatch.
+    before = view.legend.grab().toImage()
+    view.legend.set_entries(view.legend._entries)
+    assert view.legend.grab().toImage() != before
+
+
 def test_charts_say_what_is_measured_and_what_is_estimated(view: Speculation) -> None:
     assert all("measured" in heading for chart in (view.over_time, view.by_position) for heading in chart.headings())
     assert all("estimated" in heading for heading in view.by_length.headings())

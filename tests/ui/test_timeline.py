@@ -427,6 +427,27 @@ def test_what_a_run_has_not_told_yet_is_not_idle(view: Timeline, drawn: Drawn) -
     assert busy_share(scene, "device 0") is None
 
 
+def test_what_a_run_has_not_told_yet_is_stroked(show: Show, drawn: Drawn) -> None:
+    trace = drawn.trace
+    settled = trace.end_ns // 2
+    going = Trace(trace.info, trace.tables, trace.names, trace.quality, generation=1, settled_ns=settled)
+    ended = Trace(trace.info, trace.tables, trace.names, trace.quality, generation=1)
+    for kind, low in (("busy", 6), ("causes", 5)):
+        strokes = []
+        for each in (going, ended):
+            view = show(each)
+            row, y = row_of(view, kind)
+            image = view.canvas.grab().toImage()
+            at = y + row.height - low
+            scene = view.canvas.scene
+            middle, line = round(scene.x(settled)), QColor(view.theme.tokens.line)
+            found = [x for x in range(scene.left + 1, image.width()) if image.pixelColor(x, at) == line]
+            strokes.append((sum(x < middle for x in found), sum(x >= middle for x in found)))
+        (before, after), (_, after_the_end) = strokes
+        assert after > 5 * max(after_the_end, 1)
+        assert before <= after_the_end + 8
+
+
 def test_a_folded_device_still_shows_how_busy_it_is(view: Timeline, drawn: Drawn) -> None:
     view.arrange(view.arrangement.toggle_fold("device 0"))
     row, y = next(each for each in view.canvas.scene.rows() if each[0].identity == "device 0")

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QWheelEvent
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QScrollBar, QWidget
 
 from inspector.analysis.page_replay import USED
@@ -19,6 +32,7 @@ from ui.widgets.wheel import read_wheel
 
 _LARGEST_CELL = 64
 _A_NOTCH = 1.19
+_SMALLER = 0.82
 
 
 class PageMapCanvas(QWidget):
@@ -181,7 +195,9 @@ class PageMapCanvas(QWidget):
         font = self._theme.font("small")
         if shown is None or shown.map.by != "request" or size < font.pixelSize() * 1.7:
             return
-        painter.setFont(font)
+        small = QFont(font)
+        small.setPixelSize(max(round(font.pixelSize() * _SMALLER), 8))
+        fonts = [(each, QFontMetricsF(each)) for each in (font, small)]
         ids = shown.trace["requests"]["request"]
         low = top // layout.cell * layout.columns
         high = low + (round(self.height() * ratio) // layout.cell + 2) * layout.columns
@@ -191,12 +207,14 @@ class PageMapCanvas(QWidget):
             if row < 0 or not bright:
                 continue
             holders = int(shown.pages.refs[low + page])
-            texts = (f"{int(ids[row])}",) if holders == 1 else (f"×{holders}", "9+" if holders > 9 else "")
+            name = f"{int(ids[row])}"
+            # Requests that run together differ in their last digits.
+            texts = (name, f"‥{name[-2:]}") if holders == 1 else (f"×{holders}", "9+" if holders > 9 else "")
             left, above = layout.place(low + page)
             box = QRectF(left / ratio, (above - top) / ratio, size - 1, size - 1)
-            room, metrics = box.width() - 2, painter.fontMetrics()
-            text = next((each for each in texts if metrics.horizontalAdvance(each) <= room), "")
+            text, fitting = _fitting(texts, box.width() - 1, fonts)
             if text:
+                painter.setFont(fitting)
                 ink = shown.map.inks[int(shown.map.cells[low + page])]
                 painter.setPen(QColor(text_on(ink.colour(_scheme(self._theme)))))
                 painter.drawText(box, int(Qt.AlignmentFlag.AlignCenter), text)
@@ -291,6 +309,15 @@ class PageMapCanvas(QWidget):
         if self._shown is None or page < 0:
             return []
         return host_lines(self._shown, page) if host else page_lines(self._shown, page)
+
+
+def _fitting(texts: Sequence[str], room: float, fonts: Sequence[tuple[QFont, QFontMetricsF]]) -> tuple[str, QFont]:
+    """The first of `texts` that has room, in the largest of the fonts that lets it; '' for none."""
+    for text in texts:
+        for font, metrics in fonts:
+            if metrics.horizontalAdvance(text) <= room:
+                return text, font
+    return "", fonts[0][0]
 
 
 def _scheme(theme: Theme) -> Scheme:

@@ -18,13 +18,13 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from inspector import units
-from inspector.analysis.pipeline import IDLE, IDLE_EXPLANATIONS
-from inspector.picture.labels import moment
+from inspector.analysis.pipeline import IDLE
 from inspector.picture.palette import HUES, ink, text_on
 from inspector.picture.pipeline import IDLE_INKS, Pieces, PipelinePicture
 from inspector.picture.viewport import Viewport
 from inspector.trace.selection import Window
 from ui.inks import color_of, fill
+from ui.pipeline.hints import between_iterations, of_piece, of_span
 from ui.pipeline.strip import paint_strip
 from ui.stack import paint_stack
 from ui.theme import Theme
@@ -35,7 +35,7 @@ from ui.widgets.wheel import Movement, read_wheel
 _MIDDLE = int(Qt.AlignmentFlag.AlignCenter)
 _LEFT = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-_RULER, _STRIP, _HEADER, _ROW, _LEAST, _TALLEST = 20, 64, 152, 44, 18, 160
+_RULER, _STRIP, _HEADER, _ROW, _LEAST, _TALLEST = 20, 64, 176, 44, 18, 160
 # A thread seldom has its processor all the time: less than this is not drawn into a cell.
 _LEAST_LOST = 0.05
 _INKS = (ink("busy"), *IDLE_INKS)
@@ -118,9 +118,9 @@ class PipelineCanvas(QWidget):
         for row, name in enumerate(answer.names):
             busy, idle = int(figures.busy_ns[row]), figures.idle_ns[row]
             worst = int(np.argmax(idle))
-            share = units.share(busy, figures.active_ns)
+            share = units.share(busy, figures.active_ns + figures.between_ns)
             cause = f", idle most by {IDLE[worst]}" if idle[worst] else ""
-            rows.append(f"{name} busy {share}{cause}")
+            rows.append(f"{name} busy {share} in view{cause}")
         return "; ".join(rows)
 
     def row_rect(self, stage: int) -> QRectF:
@@ -185,17 +185,21 @@ class PipelineCanvas(QWidget):
     def _header(self, painter: QPainter, answer: PipelinePicture, stage: int) -> None:
         px, row = self._theme.px, self.row_rect(stage)
         box = QRectF(px(4), row.top(), self._left - px(12), row.height())
-        busy = units.share(int(answer.figures.busy_ns[stage]), answer.figures.active_ns)
-        painter.setFont(self._theme.font("text"))
+        # Of the time in view, as the timeline says of a device: bubbles alone are shares of the iterations' time.
+        figures = answer.figures
+        share = units.share(int(figures.busy_ns[stage]), figures.active_ns + figures.between_ns)
+        busy = f"busy {share} in view"
+        painter.setFont(self._theme.font("small"))
         painter.setPen(self._theme.color("text"))
-        room = box.width() - painter.fontMetrics().horizontalAdvance(f"busy {busy}") - px(8)
+        room = box.width() - painter.fontMetrics().horizontalAdvance(busy) - px(4)
         name = painter.fontMetrics().elidedText(
             answer.names[stage], Qt.TextElideMode.ElideRight, int(max(room, px(40)))
         )
+        painter.setFont(self._theme.font("text"))
         painter.drawText(box, _LEFT, name)
         painter.setFont(self._theme.font("small"))
         painter.setPen(self._theme.color("muted"))
-        painter.drawText(box, _RIGHT, f"busy {busy}")
+        painter.drawText(box, _RIGHT, busy)
 
     def _pieces(self, painter: QPainter, pieces: Pieces) -> None:
         painter.setFont(self._theme.font("small"))
@@ -298,12 +302,12 @@ class PipelineCanvas(QWidget):
         if answer is None or place.x() < self._left:
             return []
         if at >= 0 and answer.pieces is not None:
-            return _of_piece(answer, answer.pieces, at)
+            return of_piece(answer, answer.pieces, at)
         time = round(self._viewport.time(place.x() - self._left))
         row = int(np.searchsorted(answer.spans.start, time, "right")) - 1
         if row < 0 or time >= int(answer.spans.end[row]):
-            return [("", "between iterations"), ("time", moment(time))] if len(answer.spans) else []
-        return _of_span(answer, row)
+            return between_iterations(time) if len(answer.spans) else []
+        return of_span(answer, row)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Pan, or say what is there."""
@@ -354,43 +358,3 @@ class PipelineCanvas(QWidget):
     def leaveEvent(self, event: QEvent) -> None:
         """Say nothing."""
         show_hint(self, QPoint(), ())
-
-
-def _of_piece(answer: PipelinePicture, pieces: Pieces, at: int) -> list[tuple[str, str]]:
-    kind, length = int(pieces.kind[at]), int(pieces.end[at] - pieces.start[at])
-    iteration, micro = int(pieces.iteration[at]), int(pieces.micro_batch[at])
-    name = answer.names[int(pieces.stage[at])]
-    title = f"{name}, micro-batch {micro}" if micro >= 0 else name
-    lines = [("", f"{name} idle: {IDLE[kind]}" if kind >= 0 else title), ("duration", _exact(length))]
-    lines.append(("start", moment(int(pieces.start[at]))))
-    if iteration >= 0:
-        lines.append(("iteration", f"{iteration:,}"))
-    if kind >= 0:
-        if micro >= 0 and kind in (2, 4):
-            lines.append(("waits for", f"micro-batch {micro}"))
-        lines.append(("why", IDLE_EXPLANATIONS[IDLE[kind]]))
-    elif np.isfinite(pieces.idle[at]):
-        lost = float(pieces.idle[at])
-        lines.append(("no processor", f"{100 * lost:.1f} % of it (wall time less processor time of the thread)"))
-    return lines
-
-
-def _of_span(answer: PipelinePicture, row: int) -> list[tuple[str, str]]:
-    spans = answer.spans
-    length = int(spans.end[row] - spans.start[row])
-    number = int(spans.iteration[row])
-    lines = [("", f"iteration {number:,}" if number >= 0 else "all of it"), ("duration", _exact(length))]
-    lines.append(("bubbles", _percent(float(spans.bubble(answer.num_stages)[row]))))
-    if np.isfinite(spans.ideal[row]):
-        lines.append(("equal stages", _percent(float(spans.ideal[row]))))
-        lines.append(("stages as unequal as these", _percent(float(spans.unequal[row]))))
-        lines.append(("micro-batches", f"{int(spans.micro_batches[row]):,}"))
-    return lines
-
-
-def _exact(ns: int) -> str:
-    return f"{units.time(ns)}   {ns:,} ns" if ns >= 1000 else units.time(ns)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

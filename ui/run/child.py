@@ -99,6 +99,7 @@ class Child(QObject):
             self._process = subprocess.Popen(
                 launch.argv,
                 cwd=launch.directory,
+                env={**os.environ, **dict(launch.environment)},
                 stdin=subprocess.PIPE if launch.takes_lines else subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=self._output,

@@ -49,7 +49,7 @@ class Desk(QObject):
 
     def attach(self) -> None:
         """Ask for a server or a process and record what it tells."""
-        history = [target for kind, target, _ in self._remembered() if kind == "attach"]
+        history = [(target, authority) for kind, target, authority in self._remembered() if kind == "attach"]
         self._ask(AttachDialog(self._window.theme, history, self._window), "attach")
 
     def demo(self) -> None:
@@ -98,11 +98,13 @@ class Desk(QObject):
             self._ask_question(Question(_save_trace, (trace, path), ("save", path)), path)
 
     def trace_came(self) -> None:
-        """The views stand: the first trace of a run brings the run to the front, where it was started."""
+        """The views stand: the first trace of a run brings the run to the front, where it was started; keys go to the
+        timeline, so that Space holds the picture.
+        """
         trace, run = self._session.trace, self.child.launch
         if self._fresh and trace is not None and run is not None and trace.info.paths == (str(run.folder),):
             self._fresh = False
-            self._window.show_view("run")
+            self._window.show_view("run", focus=False)
 
     def may_leave(self) -> bool:
         """Whether the window may close: asks what is to become of a run."""
@@ -235,9 +237,9 @@ class Desk(QObject):
     def _remembered(self) -> list[tuple[str, str, str]]:
         return [(each[0], each[1], each[2]) for each in self._window.host.settings.values.launched if len(each) == 3]
 
-    def _remember(self, kind: str, text: str, folder: str) -> None:
+    def _remember(self, kind: str, text: str, path: str) -> None:
         settings = self._window.host.settings
-        entry = [kind, text, folder]
+        entry = [kind, text, path]
         others = [each for each in settings.values.launched if each[:2] != entry[:2]]
         settings.values.launched = [entry, *others][:_MOST_REMEMBERED]
         settings.save()

@@ -24,6 +24,7 @@ from inspector.errors import InspectorError
 from ui.run import launch
 from ui.run.launch import Launch
 from ui.run.nsys_fields import NsysFields
+from ui.run.trust_fields import CertificateField, TokenField
 from ui.theme import GRID, Theme
 
 _TAKES = (
@@ -159,12 +160,21 @@ class LaunchDialog(_Dialog):
 
 
 class AttachDialog(_Dialog):
-    """The address of a server, or the number of a process; with what attaching takes away."""
+    """The address of a server, or the number of a process, and what lets us in; with what attaching takes away.
 
-    def __init__(self, theme: Theme, history: Sequence[str], parent: QWidget) -> None:
+    `history` are pairs of a target and the certificate authority that was named with it.
+    """
+
+    def __init__(self, theme: Theme, history: Sequence[tuple[str, str]], parent: QWidget) -> None:
         super().__init__(theme, "Attach", parent, "Attach")
-        self.target = self._line("Address or process", history, "http://localhost:8000, or a process number")
+        self._history = list(history)
+        targets = [target for target, _ in history]
+        self.target = self._line("Address or process", targets, "http://localhost:8000, or a process number")
+        self.token = TokenField(theme)
+        self.certificate = CertificateField(theme, history[0][1] if history else "")
         self.form.addRow("Address or process", self.target)
+        self.form.addRow("Token", self.token)
+        self.form.addRow("Certificate authority", self.certificate)
         self.form.addRow("Recording", self.name)
         self.notes.addWidget(self._note(_TAKES, "doubt"))
         self.notes.addWidget(
@@ -173,13 +183,20 @@ class AttachDialog(_Dialog):
                 "no kernels. A process is looked up by the port that it listens at."
             ),
         )
+        self.target.activated.connect(self._again)
         self.target.setFocus()
 
     def chosen(self) -> Launch:
         """The recorder of that server."""
-        return launch.attach(self.target.currentText(), launch.named_recording(self.name.text()))
+        certificate, environment = self.certificate.path(), self.token.environment()
+        recording = launch.named_recording(self.name.text())
+        return launch.attach(self.target.currentText(), recording, certificate, environment)
 
     @property
     def entry(self) -> tuple[str, str]:
-        """What to remember."""
-        return self.target.currentText().strip(), ""
+        """What to remember: never the token."""
+        return self.target.currentText().strip(), self.certificate.path()
+
+    def _again(self, at: int) -> None:
+        if 0 <= at < len(self._history):
+            self.certificate.line.setText(self._history[at][1])

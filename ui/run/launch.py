@@ -9,8 +9,9 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import platformdirs
 
@@ -24,11 +25,15 @@ _LONGEST_NAME = 40
 
 @dataclass(frozen=True)
 class Launch:
-    """A recorder's command line, the recording that it makes, and the folder that it is started in (None: this one)."""
+    """A recorder's command line, the recording that it makes, and the folder that it is started in (None: this one).
+
+    `environment` is set for it besides the window's own: what must not stand in a command line.
+    """
 
     argv: tuple[str, ...]
     folder: Path
     directory: Path | None = None
+    environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @property
     def kind(self) -> str:
@@ -112,13 +117,18 @@ def command(
     return Launch(argv, folder, directory)
 
 
-def attach(target: str, folder: Path | None = None) -> Launch:
-    """A server's address or a process. Raises Usage."""
+def attach(
+    target: str, folder: Path | None = None, certificate: str = "", environment: tuple[tuple[str, str], ...] = ()
+) -> Launch:
+    """A server's address or a process, and what lets us in there. Raises Usage."""
     target = target.strip()
     if not target or target.startswith("-") or any(letter.isspace() for letter in target):
         raise Usage("no address", "", "type the address of a server, http://HOST:PORT, or the number of a process")
+    _keeps_no_secret(target)
     folder = folder or new_recording(f"attach-{target.partition('://')[2] or target}")
-    return Launch((*PROGRAM, "attach", target, "--headless", "--out", str(folder)), folder)
+    trust = ("--ca", certificate) if certificate else ()
+    argv = (*PROGRAM, "attach", target, "--headless", "--out", str(folder), *trust)
+    return Launch(argv, folder, environment=environment)
 
 
 def again(launch: Launch) -> Launch:
@@ -133,7 +143,7 @@ def again(launch: Launch) -> Launch:
             del words[at]
             break
     found = from_argv(words)
-    return Launch(found.argv, found.folder, launch.directory)
+    return Launch(found.argv, found.folder, launch.directory, launch.environment)
 
 
 def recordings() -> Path:
@@ -173,6 +183,17 @@ def named_recording(text: str) -> Path | None:
     except OSError as error:
         raise Usage(f"no recording can be made in {path.parent}", error.strerror or str(error)) from error
     return path
+
+
+def _keeps_no_secret(target: str) -> None:
+    """The address stands in a command line and is remembered. Raises Usage where a part of it may let somebody in."""
+    try:
+        parts = urlsplit(target if "://" in target else f"http://{target}")
+    except ValueError:
+        return  # The recorder says what is wrong with it.
+    if "@" in parts.netloc or parts.query:
+        why = "it would stand in a command line, for anybody to read"
+        raise Usage("the address holds a password or a query", why, "leave it out; a token has a field of its own")
 
 
 def _name_of(words: Sequence[str], end: int) -> str:

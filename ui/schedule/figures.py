@@ -50,8 +50,8 @@ def measures(found: ScheduleFigures) -> list[Measure]:
     fill = found.batching
     told = found.latency
     return [
-        _fill("Batch occupancy", fill.requests if fill else None, "requests", "max_batch_size", found.room_from),
-        _fill("Token budget", fill.tokens if fill else None, "tokens", "max_num_tokens", found.budget_from),
+        _fill("Batch occupancy", fill.requests if fill else None, found, "requests", "max_batch_size"),
+        _fill("Token budget", fill.tokens if fill else None, found, "tokens", "max_num_tokens"),
         _spread("TTFT", told.ttft, "from arrival to the first token"),
         _spread("TPOT", told.tpot, "(last token − first token) / (output tokens − 1)"),
         _spread("Queue wait", told.wait, "from arrival to the first iteration"),
@@ -60,16 +60,22 @@ def measures(found: ScheduleFigures) -> list[Measure]:
     ]
 
 
-def _fill(title: str, fill: Fill | None, what: str, limit: str, place: str) -> Measure:
+def _fill(title: str, fill: Fill | None, found: ScheduleFigures, what: str, limit: str) -> Measure:
     if fill is None or not fill.count:
         return Measure(title, _UNKNOWN, f"{limit} unknown", "", f"{title}: {limit} was not recorded")
-    mean = units.three_digits(fill.used / fill.count)
+    mean, share = units.three_digits(fill.used / fill.count), units.share(fill.used, fill.room)
     tip = f"{fill.used:,} of {fill.room:,} {what} over {fill.count:,} iterations, at most {fill.most:,}; measured"
-    note = f"mean {mean} {what}"
+    place = found.room_from if limit == "max_batch_size" else found.budget_from
     if place:
         tip += f"; {limit} was not recorded and is {place}"
-        note = f"mean {mean} of {fill.room // fill.count:,}, as set"
-    return Measure(title, units.share(fill.used, fill.room), note, "measured", tip)
+    if fill.count == found.iterations:
+        note = f"mean {mean} of {fill.room // fill.count:,}, as set" if place else f"mean {mean} {what}"
+        return Measure(title, share, note, "measured", tip)
+    # Those that tell may be of a kind: a server that drafts counts tokens only where it drafted nothing.
+    some = f"{fill.count:,} of {found.iterations:,}"
+    tip += f". The other {found.iterations - fill.count:,} iterations do not tell theirs, so it is no mean of all"
+    short = (f"{title.split()[0]}, {some}", share)
+    return Measure(f"{title}, {some} iterations", share, "of those that tell it", "measured", tip, short)
 
 
 def _spread(title: str, found: Spread, meaning: str) -> Measure:

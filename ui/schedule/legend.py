@@ -18,7 +18,8 @@ class Legend(Swatches):
     def say(self, static: bool, drafts: bool, steps: bool) -> None:
         """Those that can occur."""
         names = ["queued", "context chunk", "generation"]
+        # Before what is seldom there: where it is narrow, the last ones are left out.
+        names += ["padding"] if static else []
         names += ["generation, room for more tokens"] if drafts else []
         names += ["paused", "held, not scheduled"] if steps else []
-        names += ["padding"] if static else []
         self.set_entries([(_SHORT.get(name, INKS[ink(name)].name), (INKS[ink(name)],)) for name in names])

@@ -168,7 +168,7 @@ class SchedulePainter:
                 theme.px(8), top + tall / 2 - metrics.height() / 2, place.left - theme.px(16), metrics.height()
             )
             painter.setPen(theme.color("accent" if number == frame.selection.request else "text"))
-            painter.drawText(line, _MIDDLE_LEFT, f"{number:,}".replace(",", "\u202f"))
+            painter.drawText(line, _MIDDLE_LEFT, f"{number:,}")
             if group[row] >= 0:
                 text = names[int(group[row])]
                 size = theme.px(7)
@@ -218,7 +218,11 @@ class SchedulePainter:
     def _ruler(self, painter: QPainter, frame: Frame, place: Geometry, axis: Axis) -> None:
         theme, span = self._theme, frame.span
         painter.setFont(theme.font("small"))
+        drawn = frame.picture.ask.span
         for where, text in _labels(span, axis, place.columns):
+            # What is in view now may reach further than the picture, which is on its way.
+            if drawn.by_time == span.by_time and not drawn.low <= where < drawn.high:
+                continue
             x = round(place.left + _x(span, where, place.columns)) + 0.5
             painter.setPen(QPen(theme.color("line"), 1))
             painter.drawLine(QPointF(x, place.ruler - theme.px(5)), QPointF(x, place.height))

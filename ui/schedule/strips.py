@@ -18,6 +18,9 @@ from ui.theme import Theme
 
 Int = npt.NDArray[np.int64]
 
+# The engine counts its queue once per iteration. Whoever came and was taken in between is in no count, but did wait.
+NOBODY_LEFT = "nobody was left over at any iteration; waiting for the next one is in Queue wait"
+
 
 @dataclass(frozen=True)
 class Strip:
@@ -45,7 +48,7 @@ def strips_of(found: Strips) -> list[Strip]:
         strips.append(Strip("Token budget", layers, found.budget, found.highest_tokens))
     if (found.queued >= 0).any():
         layers = [(found.queued + np.maximum(found.paused, 0), ink("paused")), (found.queued, ink("queued"))]
-        empty = "" if found.highest_queue or (found.paused > 0).any() else "nobody waited"
+        empty = "" if found.highest_queue or (found.paused > 0).any() else NOBODY_LEFT
         strips.append(Strip("Queue", layers, None, found.highest_queue, empty))
     return strips
 

@@ -14,6 +14,7 @@ from ui.inks import color_of
 from ui.theme import Theme
 from ui.widgets.tip_box import paint_tip_box
 
+_STYLES = (Qt.PenStyle.SolidLine, Qt.PenStyle.DashLine, Qt.PenStyle.DotLine, Qt.PenStyle.DashDotLine)
 _PATTERNS: tuple[Pattern, ...] = ("solid", "diagonals", "dots", "lines")
 
 
@@ -30,6 +31,11 @@ def group_ink(group: Group, at: int) -> Ink:
         return INKS[ink("accepted")]
     hue = HUES[group.rank % len(HUES)]
     return Ink(group.name, hue.light, hue.dark, _PATTERNS[at % len(_PATTERNS)])
+
+
+def line_style(at: int) -> Qt.PenStyle:
+    """Dashes of the line of the `at`-th group."""
+    return _STYLES[at % len(_STYLES)]
 
 
 class Chart(QWidget):

@@ -13,7 +13,7 @@ from inspector.picture.palette import ink
 from inspector.picture.speculation import SpeculationPicture
 from inspector.trace.selection import Window
 from ui.inks import color_of, fill
-from ui.speculation.chart import Chart, group_ink, shown_groups
+from ui.speculation.chart import Chart, group_ink, line_style, shown_groups
 from ui.widgets.ruler import ticks
 
 _SHARES = [(0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %")]
@@ -152,7 +152,7 @@ class PositionChart(Chart):
                 for position in range(len(by.reached))
                 if by.reached[position]
             ]
-            painter.setPen(QPen(self.theme.color("text"), px(1.3), _STYLES[at % len(_STYLES)]))
+            painter.setPen(QPen(self.theme.color("text"), px(1.3), line_style(at)))
             painter.setBrush(self.theme.color("surface"))
             painter.drawPolyline(QPolygonF(points))
             for point in points:
@@ -309,9 +309,6 @@ class LengthChart(Chart):
 
     def _curve(self, found: Estimate) -> npt.NDArray[np.float64]:
         return found.speedup if np.isfinite(found.speedup).all() else found.tokens
-
-
-_STYLES = (Qt.PenStyle.SolidLine, Qt.PenStyle.DashLine, Qt.PenStyle.DotLine, Qt.PenStyle.DashDotLine)
 
 
 DOUBT = "cannot be told, since the passes hardly differ in tokens: change the draft length while it runs"

@@ -6,7 +6,7 @@ from inspector.picture.palette import INKS
 from inspector.picture.ribbon import KIND_INKS, KIND_MARKS
 from inspector.picture.speculation import SpeculationPicture
 from inspector.trace.schema import TOKEN_KINDS
-from ui.speculation.chart import group_ink, shown_groups
+from ui.speculation.chart import group_ink, line_style, shown_groups
 from ui.theme import Theme
 from ui.widgets.swatches import Swatches
 
@@ -24,4 +24,6 @@ class Legend(Swatches):
         if picture.ribbon is not None:
             for at, number in enumerate(KIND_INKS):
                 entries.append((f"{KIND_MARKS[at]} {TOKEN_KINDS[at]}".strip(), (INKS[number],)))
-        self.set_entries(entries)
+        # The line of each group of the chart by position has the same colour: only its dashes tell it from the others.
+        lines = {group.name: line_style(at) for at, group in enumerate(shown_groups(picture)) if group.rank >= 0}
+        self.set_entries(entries, lines)

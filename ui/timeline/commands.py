@@ -317,6 +317,22 @@ class Commands(View):
             self.select_hit(hit)
             self.reveal(hit)
 
+    def show_place(self, window: Window, table: str, row: int, device: int) -> None:
+        """Let `window` fill the view, with the record there selected; without one (row -1) the counters of `device`."""
+        trace = self.session.trace
+        if trace is None:
+            return
+        margin = max(window.length // 8, 20)
+        self.session.look(Window(window.start - margin, window.end + margin))
+        if row >= 0:
+            self.select_record(table, row)
+            return
+        counters = [track for track in trace.index(Tracks).tracks if track.kind == "counter"]
+        of_device = [track for track in counters if int(trace["series"]["device"][track.key]) == device]
+        if of_device:
+            self.session.select(Selection(device=device))
+            self.go_to_track(of_device[0].identity)
+
     def open_hit(self, hit: Hit) -> None:
         """Select a record and let it fill the view."""
         self.select_hit(hit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -32,6 +33,7 @@ _LABEL_PX = 30
 _EDGE_PX = 5
 _PATTERNED = [number for number, entry in enumerate(INKS) if entry.pattern != "solid"]
 _IS_PATTERNED = np.isin(np.arange(256), _PATTERNED)
+_STROKES = 6
 _BUSY, _COUNTER, _BRACKET = ink("busy"), ink("counter"), ink("graph launch")
 
 
@@ -199,6 +201,8 @@ class _Frame:
                     self._busy(row, top, clip, shown.share[at], shown.touched[at])
             else:
                 self._lanes(row, top, clip, made, shown, chosen, at)
+            if made.track.kind in ("busy", "causes"):
+                self._not_yet(row, top, clip)
             at += len(made.long)
 
     def _block(self, top: int, bottom: int, clip: int) -> tuple[Pixels, int]:
@@ -234,6 +238,16 @@ class _Frame:
         block = screen.histogram(share, touched, height, self.colours.surface, colour)
         target, cut = self._block(top + 4, top + 4 + height, clip)
         target[:] = block[cut : cut + len(target)]
+
+    def _not_yet(self, row: Row, top: int, clip: int) -> None:
+        """Of a run: thin strokes over what was not read yet when the picture was made, so that it looks not idle."""
+        trace = self.picture.trace
+        first = math.ceil((trace.settled_ns - self.wide.window.start) / self.wide.ns_per_px)
+        if not trace.generation or first >= self.wide.width:
+            return
+        block, cut = self._block(top + 4, top + row.height - 1, clip)
+        down, across = np.arange(len(block))[:, None] + cut, np.arange(max(first, 0), self.wide.width)[None, :]
+        block[:, max(first, 0) :][(across + down) % _STROKES == 0] = self.colours.line
 
     def _lanes(
         self,

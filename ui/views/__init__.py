@@ -1,4 +1,4 @@
-"""The views, by dotted name, imported when the first trace is shown. The first is the middle of the window."""
+"""The views, by dotted name, imported when the window is there. The first is the middle of the window."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ VIEWS: tuple[str, ...] = (
     "ui.views.pages.KvPages",
     "ui.views.pipeline.PipelineView",
     "ui.views.results.RecipeResults",
+    "ui.views.layers.Layers",
     "ui.views.run.Run",
 )
+HEADLINE, FACTS = "ui.views.headline.Headline", "ui.views.facts.Facts"
 
 
 def view_class(name: str) -> type[View]:

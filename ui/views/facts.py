@@ -46,6 +46,8 @@ def facts(trace: Trace) -> list[Fact]:
     found += [Fact("format", " ".join(part for part in (info.kind, info.schema_version) if part))]
     found += [Fact("made by", info.producer)] if info.producer else []
     found += [Fact("basis", info.basis), Fact("duration", f"{units.time(trace.end_ns)} ({trace.end_ns:,} ns)")]
+    if trace.begin_ns < 0:
+        found.append(Fact("before", f"{units.time(-trace.begin_ns)} of which the server told when it was attached to"))
     found += [Fact(name, text) for name, text in info.details.items()]
     found.append(Fact("", "What is in it"))
     found += [Fact("device", trace.device_name(row)) for row in range(len(trace["devices"]))]

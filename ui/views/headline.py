@@ -90,17 +90,14 @@ class Headline(View):
         self._say_trust(answer)
         self._busy.say(
             units.share(found.busy_ns, found.span_ns),
-            _from_long(
-                f"idle {units.time(found.idle_ns)}",
-                f" in {units.exact(found.gaps)} gap{'s' if found.gaps != 1 else ''}",
-                ", whole graphs counted as busy" if answer.whole_graphs else "",
-            ),
+            _beside_busy(answer),
             basis,
             tip=f"busy {found.busy_ns:,} ns of {found.span_ns:,} ns, idle {found.idle_ns:,} ns\n"
             f"kernels {units.time(found.kernel_ns)}, copies {units.time(found.copy_ns)}, "
             f"communication {units.time(found.communication_ns)} "
             f"({units.time(found.hidden_communication_ns)} of it beside other work)"
-            + (f"\n{_CPU_BUSY}" if kind == "CPU" else ""),
+            + (f"\n{_CPU_BUSY}" if kind == "CPU" else "")
+            + (f"\n{_waited(answer)}" if answer.worked_ns else ""),
         )
         if answer.cause is None or answer.next is None:
             self._cause.say("no idle time", "the device was busy all the time", basis)
@@ -226,6 +223,29 @@ class Headline(View):
 def _from_long(*parts: str) -> tuple[str, ...]:
     """All of it, then less and less: what stands last goes first."""
     return tuple("".join(parts[:count]) for count in range(len(parts), 0, -1))
+
+
+def _beside_busy(answer: Figures) -> tuple[str, ...]:
+    """From long to short. How much of a busy processor was none weighs more than the number of gaps."""
+    idle, gaps = f"idle {units.time(answer.busy.idle_ns)}", answer.busy.gaps
+    in_gaps = f"{idle} in {units.exact(gaps)} gap{'s' if gaps != 1 else ''}"
+    forms = _from_long(in_gaps, ", whole graphs counted as busy" if answer.whole_graphs else "")
+    if answer.worked_ns:
+        waited = units.share(answer.waited_ns, answer.worked_ns)
+        forms = (
+            f"{in_gaps}, {waited} of the work without a core",
+            f"{idle}, {waited} of the work without a core",
+            f"{idle}, {waited} without a core",
+            *forms,
+        )
+    return (*forms, idle)
+
+
+def _waited(answer: Figures) -> str:
+    return (
+        f"of {units.time(answer.worked_ns)} in the target's forward passes their thread had no core for "
+        f"{units.time(answer.waited_ns)}: contention, measured as wall time less thread CPU time"
+    )
 
 
 def host_words(found: Cause) -> str:

@@ -83,7 +83,8 @@ class KvPages(View):
             rows = np.flatnonzero(trace["iterations"]["iteration"] == selection.iteration)
             if len(rows):
                 self.wanted = replace(self.wanted, time=int(trace["iterations"]["end"][rows[0]]), seek=False)
-        seek = self.wanted.seek if not elsewhere else selection.request is not None
+        # With an iteration it is that moment that matters, whether or not the request has pages then.
+        seek = self.wanted.seek if not elsewhere else selection.request is not None and selection.iteration is None
         self.wanted = replace(self.wanted, request=selection.request, seek=seek)
         return Question(moment, (trace, self.wanted), (id(trace), trace.generation, self.wanted))
 
@@ -97,7 +98,12 @@ class KvPages(View):
         selected = -1 if page is None else page
         words = where(answer)
         following = self.wanted.time is None
-        said = f"{words}, {'newest' if answer.trace.generation else 'busiest moment'}" if following else words
+        if following:
+            said = f"{words}, {'newest' if answer.trace.generation else 'busiest moment'}"
+        elif self.wanted.time is not None and self.wanted.time < answer.trace.kept.from_ns:
+            said = f"{words}, the oldest moment at hand"
+        else:
+            said = words
         self.where.set_text(said, words, words.partition(",")[0])
         self.newest.setEnabled(not following)
         self.newest.setText("Follow" if answer.trace.generation else "Busiest")
@@ -167,9 +173,16 @@ class KvPages(View):
 
     def follow_end(self) -> None:
         """The newest moment of a trace that grows, and on with it; else the last one."""
-        trace = self.session.trace
         self.session.follow_end()
-        self.seek(None if trace is None or trace.generation else self.session.whole.end)
+        trace = self.session.trace
+        if trace is not None and not trace.generation:
+            self.seek(self.session.whole.end)
+
+    def _followed(self) -> None:
+        """Newest was asked for, in whichever view."""
+        trace = self.session.trace
+        if trace is not None and trace.generation and self.wanted.time is not None:
+            self.seek(None)
 
     def toggle_play(self) -> None:
         """Let time go on from the moment, or stop it."""
@@ -186,6 +199,7 @@ class KvPages(View):
         self.scrubber.resized.connect(self._scrubber_resized)
         self.scrubber.stepped.connect(self._step)
         self.newest.clicked.connect(self.follow)
+        self.session.followed.connect(self._followed)
         self.map.picked.connect(self._picked)
         self.map.entered.connect(self._entered)
         self.tree.picked.connect(self._picked)

@@ -14,7 +14,7 @@ from inspector.analysis.alignment import Alignment
 from inspector.analysis.configured import where
 from inspector.analysis.pipeline import IDLE, Pipeline, PipelineFigures
 from inspector.configuration.settings import BY_NAME
-from inspector.picture.palette import HUES, INKS, ink
+from inspector.picture.palette import HUES, INKS, Ink, ink
 from inspector.picture.pipeline import IDLE_INKS, PipelinePicture, pipeline_picture
 from inspector.trace.schema import WORK_TABLES
 from inspector.trace.selection import Selection, Window
@@ -22,13 +22,15 @@ from inspector.trace.trace import Trace
 from ui.export import Rows
 from ui.pipeline.canvas import PipelineCanvas
 from ui.questions import Question
+from ui.theme import DARK, LIGHT
 from ui.views.view import Host, Need, State, View
 from ui.widgets.elided import Elided
 from ui.widgets.message import Message
 from ui.widgets.swatches import Entry, Swatches
 
 _MARGIN = 0.1
-_CROWDED = 0.05
+_BETWEEN = Ink("between iterations", LIGHT.sunken, DARK.sunken)
+_CLOSER = "Look at the iteration that is selected, else at the one in the middle (double click)"
 _NO_STAGES = (
     "A pipeline needs two. Open the traces of all ranks together, or record an engine that has stages: "
     "inflight demo --stages 2"
@@ -67,7 +69,7 @@ class PipelineView(View):
         self.nothing = Message(host.theme)
         self._pages = QStackedWidget()
         self.closer = QPushButton("Show one iteration")
-        self.closer.setToolTip("Look at the iteration that is selected, else at the one in the middle (double click)")
+        self.closer.setToolTip(_CLOSER)
         self.closer.clicked.connect(self.show_iteration)
         self.canvas.looked.connect(self.session.look)
         # The canvas has its width later than the view.
@@ -90,6 +92,8 @@ class PipelineView(View):
         self.canvas.show_picture(picture)
         self.legend.set_entries(legend(picture))
         self._pages.setCurrentIndex(0 if picture.num_stages > 1 else 1)
+        if picture.num_stages < 2:
+            self.nothing.say(*no_pipeline(picture))
         what = "Bubbles" if picture.source == "stage records" else "Idle"
         self.bubble.setText(f"{what} {100 * figures.bubble:.1f} %" if figures.active_ns else "Nothing in view")
         trace = self.session.trace
@@ -97,7 +101,10 @@ class PipelineView(View):
         self.against.setToolTip(self.against.full)
         said = notes(answer, self.session.trace)
         self.notes.setText(" ".join(said))
-        self.closer.setEnabled(picture.pieces is None and len(picture.spans) > 1)
+        several = len(picture.spans) > 1
+        self.closer.setEnabled(several)
+        how = "One iteration is in view" if len(picture.spans) else "No iteration is in view"
+        self.closer.setToolTip(_CLOSER if several else f"{how}: zoom out first")
         self.notes.setVisible(bool(said))
 
     def rows_for_copy(self) -> Rows | None:
@@ -164,7 +171,6 @@ class PipelineView(View):
         layout.addWidget(self.legend)
         layout.addWidget(self.canvas, 1)
         layout.addWidget(self.notes)
-        self.nothing.say("No pipeline to show: there is one device, and no stages were recorded.", _NO_STAGES)
         self._pages.addWidget(page)
         self._pages.addWidget(self.nothing)
         whole = QVBoxLayout(self.content)
@@ -228,14 +234,39 @@ def against(figures: PipelineFigures, basis: str) -> tuple[str, ...]:
         span = units.time(figures.active_ns)
         return (f"{basis}, of {span} in which iterations ran; micro-batches are not known",)
     equal, unequal = f"{100 * figures.ideal:.1f} %", f"{100 * figures.unequal:.1f} %"
-    rest = "hand-over, jitter and waiting for a processor" if figures.contention > _CROWDED else "hand-over and jitter"
-    many = f"{figures.iterations:,} iteration" + "s" * (figures.iterations != 1)
+    many = f"{units.time(figures.active_ns)} in {figures.iterations:,} iteration" + "s" * (figures.iterations != 1)
+    compared = f"Equal stages would have {equal}, cells as unequal as these at least {unequal}"
     return (
-        f"{basis} over {many} in view. Equal stages would have {equal}, stages as unequal as these {unequal}; "
-        f"the rest is {rest}",
+        f"{basis}, of {many} in view. {compared}; {_rest(figures)}",
+        f"{basis}, of {many}. {compared}",
         f"{basis}. Equal stages would have {equal}, as unequal as these {unequal}",
         f"equal stages {equal}, these {unequal}",
     )
+
+
+def no_pipeline(picture: PipelinePicture) -> tuple[str, str]:
+    """Why there is none to show, and what to do about it."""
+    if not picture.num_stages:
+        return "No pipeline to show: there is one device, and no stages were recorded.", _NO_STAGES
+    contention = picture.figures.contention
+    if not math.isfinite(contention):
+        return "No pipeline to show: there is one stage.", _NO_STAGES
+    waited = f"In {100 * contention:.1f} % of the time of its passes in view its thread had no processor."
+    return "No pipeline to show: there is one stage.", f"{waited} {_NO_STAGES}"
+
+
+def _rest(figures: PipelineFigures) -> str:
+    """Why it is not what cells as unequal as these have at least."""
+    # As they are shown: what makes no digit needs no reason.
+    measured, least = round(100 * figures.bubble, 1), round(100 * figures.unequal, 1)
+    if measured > least:
+        return "the rest is hand-over and late starts"
+    if measured == least:
+        return "nothing is lost beside"
+    if figures.overlapping:
+        return "it is less, since iterations overlap and fill each other's bubbles"
+    # An iteration that has its stages for itself cannot have less; a part of one can.
+    return "it is less, since only a part of an iteration is in view" if figures.cut else "it is less"
 
 
 def legend(picture: PipelinePicture) -> list[Entry]:
@@ -254,6 +285,9 @@ def legend(picture: PipelinePicture) -> list[Entry]:
     if math.isfinite(figures.contention):
         lost = f"of the busy time, {100 * figures.contention:.1f} % without a processor"
         entries.append((lost, (INKS[ink("no processor")],)))
+    if figures.between_ns:
+        seen = figures.active_ns + figures.between_ns
+        entries.append((f"between iterations {units.share(figures.between_ns, seen)} of what is in view", (_BETWEEN,)))
     return entries
 
 
@@ -270,8 +304,8 @@ def notes(answer: Answer, trace: Trace | None) -> list[str]:
     if math.isfinite(figures.contention):
         cores = _cores(trace)
         said.append(
-            f"Contention: in {100 * figures.contention:.1f} % of the cells' time their threads had no processor. It "
-            "counts as busy, not as bubble."
+            f"Contention: in {100 * figures.contention:.1f} % of the cells' time their threads had no processor. That "
+            "counts as busy: it makes cells longer, and is in no bubble."
         )
         if cores is not None and cores < picture.num_stages:
             share = 100 * cores / picture.num_stages

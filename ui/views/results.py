@@ -6,7 +6,8 @@ import re
 from dataclasses import replace
 from typing import ClassVar
 
-from PySide6.QtCore import Qt
+import numpy as np
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSizePolicy, QVBoxLayout
 
 from inspector.trace.results import Results, ResultTable
@@ -24,15 +25,27 @@ _HOW = "Open the folder that nsys recipe has made, the .nsys-analysis file in it
 _UNKNOWN = "This program does not know this recipe: its tables are shown as they are, without units."
 
 
+_OPENS = "Double click or Enter shows a row in the timeline"
+_NO_TIMES = "No column of this table is a time that this program knows, so the timeline has no place for its rows"
+_NO_TIME = "This row has no time that can be read, so the timeline has no place for it"
+
+
 class RecipeResults(View):
-    """One table at a time, chosen by its name; those of several reports can be narrowed to one."""
+    """One table at a time, chosen by its name; those of several reports can be narrowed to one.
+
+    `asked_place(window, table, row, device)`: the record of a row is wanted in the timeline, or without one (-1) that
+    time of the device.
+    """
 
     ID: ClassVar[str] = "results"
     TITLE: ClassVar[str] = "Recipe results"
 
+    asked_place = Signal(object, str, int, int)
+
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self.wanted = Wanted()
+        self._answer: ResultList | None = None
         self._places: list[tuple[Results, ResultTable]] = []
         self.outputs, self.reports = QComboBox(), QComboBox()
         for box, name in ((self.outputs, "Table"), (self.reports, "Report")):
@@ -50,6 +63,8 @@ class RecipeResults(View):
         self.about, self.sums = QLabel(), QLabel()
         self.table = TableView(host.theme, "Recipe results")
         self.table.sort_asked.connect(self._sort_asked)
+        self.table.chosen.connect(self._go)
+        self.table.current_changed.connect(lambda row: self._say_sums())
         self._lay_out()
 
     @property
@@ -69,10 +84,9 @@ class RecipeResults(View):
         """Fill the table."""
         wanted = self.wanted
         subject = (self.outputs.currentIndex(), wanted)
+        self._answer = answer
         self.table.set_content(answer, wanted.sort, wanted.descending, subject)
-        said = [f"{len(answer):,} of {len(answer.table):,} rows" if self._is_narrowed() else f"{len(answer):,} rows"]
-        said += [answer.table.note] if answer.table.note else []
-        self.sums.setText(". ".join(said))
+        self._say_sums()
 
     def rows_for_copy(self) -> Rows | None:
         """The rows that are selected, all of them where there is at most one."""
@@ -91,6 +105,7 @@ class RecipeResults(View):
         self.update()
 
     def _trace_changed(self) -> None:
+        self._answer = None
         trace = self.session.trace
         found = trace.results if trace is not None else ()
         self._places = [(results, table) for results in found for table in results.tables]
@@ -132,6 +147,40 @@ class RecipeResults(View):
         self.title.set_text(" · ".join(part for part in (results.title, over, when) if part), results.title)
         self.title.setToolTip("\n".join(f"{key}: {value}" for key, value in results.details.items()))
         self.about.setText(results.description or _UNKNOWN)
+
+    def _go(self, row: int) -> None:
+        """To the place of a row in the timeline, or why there is none."""
+        trace, answer = self.session.trace, self._answer
+        if trace is None or answer is None:
+            return
+        spans, at = answer.table.spans, int(answer.order[row])
+        if spans is None:
+            self._say_sums(_NO_TIMES)
+        elif not spans.known[at]:
+            self._say_sums(_NO_TIME)
+        else:
+            window = Window(int(spans.start[at]), int(spans.end[at]))
+            found = -1 if spans.thread[at] < 0 else _range_of(trace, window, int(spans.thread[at]))
+            if window.length == 0:
+                # A moment: the piece of time around it, as long as what is in view.
+                half = self.session.window.length // 2
+                window = Window(window.start - half, window.start + half)
+            self.asked_place.emit(window, "ranges", found, int(spans.device[at]))
+
+    def _say_sums(self, why: str = "") -> None:
+        """How many rows, what is odd about them; and what a row does, or why it does not."""
+        answer = self._answer
+        if answer is None:
+            return
+        said = [f"{len(answer):,} of {len(answer.table):,} rows" if self._is_narrowed() else f"{len(answer):,} rows"]
+        said += [answer.table.note] if answer.table.note else []
+        said += [why or _OPENS] if why or answer.table.spans is not None else []
+        self.sums.setText(". ".join(said))
+        style = "doubt" if why else "small"
+        if self.sums.objectName() != style:
+            self.sums.setObjectName(style)
+            self.sums.style().unpolish(self.sums)
+            self.sums.style().polish(self.sums)
 
     def _is_narrowed(self) -> bool:
         return bool(self.wanted.pattern) or self.wanted.report >= 0
@@ -186,3 +235,12 @@ class RecipeResults(View):
         layout.addWidget(self.table, 1)
         layout.addLayout(foot)
         self.retheme()
+
+
+def _range_of(trace: Trace, window: Window, thread: int) -> int:
+    """The row of `ranges` that lies there on that thread, -1 where there is none."""
+    ranges = trace["ranges"]
+    low, high = np.searchsorted(ranges["start"], [window.start, window.start + 1]).tolist()
+    fits = (ranges["end"][low:high] == window.end) & (ranges["thread"][low:high] == thread)
+    found = np.flatnonzero(fits)
+    return low + int(found[0]) if len(found) else -1

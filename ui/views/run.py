@@ -144,7 +144,7 @@ class Run(View):
         launch = self._button(
             "Launch a command…", "Record any command (Ctrl+L)", lambda: self.wanted.emit("launch", [])
         )
-        attach = self._button("Attach…", "Attach to a server (Ctrl+T)", lambda: self.wanted.emit("attach", []))
+        attach = self._button("Attach…", "Attach to a server (Ctrl+T)", self._ask_to_attach)
         self._back = self._button("", "", lambda: self._choose(False))
         head = QHBoxLayout()
         head.addWidget(self._choice_title)
@@ -170,6 +170,9 @@ class Run(View):
         )
         self._stop = self._button("Stop", "End the run and close its recording", lambda: self.wanted.emit("stop", []))
         self._again = self._button("Run again", "The same once more", lambda: self.wanted.emit("again", []), "primary")
+        self._attach = self._button(
+            "Attach…", "Attach again, with another address, token or certificate authority", self._ask_to_attach
+        )
         self._new = self._button("New run…", "Choose what to run", lambda: self._choose(True))
         head = QHBoxLayout()
         head.setSpacing(GRID)
@@ -178,7 +181,7 @@ class Run(View):
         for label in (self._state, self._records, self._lost):
             head.addWidget(label)
             head.addSpacing(GRID)
-        for button in (self._pause, self._save, self._stop, self._new, self._again):
+        for button in (self._pause, self._save, self._stop, self._new, self._attach, self._again):
             head.addWidget(button)
         self._why = QLabel()
         self._why.setObjectName("wrong")
@@ -261,6 +264,7 @@ class Run(View):
         self._stop.setText("Stop now" if state is RunState.STOPPING else "Stop")
         self._again.setVisible(not run.is_alive)
         self._new.setVisible(not run.is_alive)
+        self._attach.setVisible(not run.is_alive and run.launch.kind == "attach")
         self._allow_knobs()
         why = self._reason()
         self._why.setText(why)
@@ -329,6 +333,9 @@ class Run(View):
 
     def _turn(self, name: str, value: Any) -> None:
         self.child.tell({"set": {name: value}})
+
+    def _ask_to_attach(self) -> None:
+        self.wanted.emit("attach", [])
 
     def _choose(self, on: bool) -> None:
         self._choosing = on

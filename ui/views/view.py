@@ -188,7 +188,8 @@ class View(QWidget):
                 # The first table is the one that matters most; what it takes to have the others is another matter.
                 how = next((trace.info.missing[table] for table in need.tables if table in trace.info.missing), "")
                 how = how[:1].upper() + how[1:]
-                if not self.session.live.is_on:
+                # Of a run too, where it is known that they will not come.
+                if how or not self.session.live.is_on:
                     self._say(State.NO_DATA, need.sentence, how)
                 else:
                     so_far = f"So far {need.sentence[:1].lower()}{need.sentence[1:]}"

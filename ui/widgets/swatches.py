@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtCore import QLineF, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from inspector.picture.palette import Ink
@@ -13,12 +13,13 @@ from ui.inks import swatch
 from ui.theme import Theme
 
 Entry = tuple[str, tuple[Ink, ...]]
+_LINE = 20
 
 
 class Swatches(QWidget):
     """Entries side by side, in further lines where one is too short; without `wraps`, what does not fit is left out.
 
-    An entry of several inks shows them in a row.
+    An entry of several inks shows them in a row; one that has a line beside its bars shows a piece of that too.
     """
 
     def __init__(self, theme: Theme, name: str, wraps: bool = True) -> None:
@@ -26,16 +27,18 @@ class Swatches(QWidget):
         self._theme = theme
         self._wraps = wraps
         self._entries: Sequence[Entry] = ()
+        self._lines: Mapping[str, Qt.PenStyle] = {}
         self.setAccessibleName(name)
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
 
-    def set_entries(self, entries: Sequence[Entry]) -> None:
-        """Show these."""
-        if entries == self._entries:
+    def set_entries(self, entries: Sequence[Entry], lines: Mapping[str, Qt.PenStyle] | None = None) -> None:
+        """Show these; `lines` are the styles of those (by label) that are drawn as lines too."""
+        lines = lines or {}
+        if entries == self._entries and lines == self._lines:
             return
-        self._entries = entries
+        self._entries, self._lines = entries, lines
         self.setAccessibleDescription(", ".join(label for label, _ in entries))
         self.setMinimumHeight(self.heightForWidth(self.width()))
         self.updateGeometry()
@@ -76,8 +79,12 @@ class Swatches(QWidget):
             each = size if len(inks) == 1 else px(4)
             for number, ink in enumerate(inks):
                 swatch(painter, QRectF(place.left() + number * each, round(top), each, size), ink, self._theme)
-            painter.setPen(self._theme.color("muted"))
             left = place.left() + each * len(inks) + px(5)
+            if label in self._lines:
+                painter.setPen(QPen(self._theme.color("text"), px(1.3), self._lines[label]))
+                painter.drawLine(QLineF(left, place.center().y(), left + px(_LINE), place.center().y()))
+                left += px(_LINE + 5)
+            painter.setPen(self._theme.color("muted"))
             painter.drawText(QRectF(left, place.top(), place.right() - left, place.height()), _LEFT, label)
         painter.end()
 
@@ -89,7 +96,8 @@ class Swatches(QWidget):
         x, y, places = 0.0, 0.0, []
         for label, inks in self._entries:
             swatches = px(9) if len(inks) == 1 else px(4) * len(inks)
-            room = swatches + px(5) + metrics.horizontalAdvance(label) + 2
+            line_room = px(_LINE + 5) if label in self._lines else 0
+            room = swatches + px(5) + line_room + metrics.horizontalAdvance(label) + 2
             if x + room > width and not self._wraps:
                 break
             if x and x + room > width:

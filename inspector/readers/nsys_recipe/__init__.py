@@ -63,8 +63,8 @@ def read(path: Path, report: Report) -> Trace:
         why = builder.quality.notes[0].text if builder.quality.notes else "there is no table beside it"
         raise Unreadable(f"{path} holds no results that can be read", why, "run the recipe again")
     numbers: dict[tuple[int, int], int] = {}
-    for results in found:
-        add_intervals(builder, results, numbers)
+    for at, results in enumerate(found):
+        found[at] = add_intervals(builder, results, numbers)
         if len(results.reports) > 1 and results.recipe in ("nvtx_gpu_proj_trace", "gpu_gaps"):
             builder.quality.add("unaligned", f"{results.recipe}: times of each report are counted from its own start")
     details = dict(found[0].details) if len(found) == 1 else {}
@@ -79,7 +79,7 @@ def read(path: Path, report: Report) -> Trace:
         missing=dict.fromkeys(WORK_TABLES, _WHY),
     )
     trace = builder.build(info)
-    trace.results = tuple(found)
+    trace.results = tuple(results.moved(-trace.info.origin_ns) for results in found)
     return trace
 
 

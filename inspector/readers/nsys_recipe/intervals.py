@@ -6,12 +6,13 @@ Results are not the records that they were made from: nothing here makes a GPU b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from inspector.readers.nsys_recipe.meaning import RECIPES, plain_name
 from inspector.trace.builder import FAR_NS, Builder
-from inspector.trace.results import ResultColumn, Results, ResultTable
+from inspector.trace.results import ResultColumn, Results, ResultTable, Spans
 from inspector.trace.schema import RANGE_KINDS
 from inspector.trace.table import Array
 
@@ -27,18 +28,25 @@ _NO_PID = -1
 _FAR = 1 << 61
 
 
-def add_intervals(builder: Builder, results: Results, numbers: dict[tuple[int, int], int]) -> None:
-    """Add what of `results` lies in time to `builder`; `numbers` gives (report, GPU) a device number, and grows."""
+def add_intervals(builder: Builder, results: Results, numbers: dict[tuple[int, int], int]) -> Results:
+    """Add what of `results` lies in time to `builder`; the results with where that is, on the file's own clock.
+
+    `numbers` gives (report, GPU) a device number, and grows.
+    """
     known = RECIPES.get(results.recipe)
     if known is None:
-        return
+        return results
     shift = _shifts(results)
+    tables = []
     for table in results.tables:
         columns = {plain_name(column.name): column for column in reversed(table.columns)}
+        spans = None
         if results.recipe == _METRICS:
-            _add_metrics(builder, results, columns, numbers)
+            spans = _add_metrics(builder, results, columns, numbers)
         elif known.draws:
-            _add_ranges(builder, results, table, columns, known.draws, shift)
+            spans = _add_ranges(builder, results, table, columns, known.draws, shift)
+        tables.append(replace(table, spans=spans))
+    return replace(results, tables=tuple(tables))
 
 
 def _add_ranges(
@@ -48,11 +56,11 @@ def _add_ranges(
     columns: dict[str, ResultColumn],
     draws: str,
     shift: Sequence[int],
-) -> None:
+) -> Spans | None:
     start, length = _first(columns, _STARTS), _first(columns, _LENGTHS)
     end = columns.get("end") if length is None else None
     if start is None or (length is None and end is None):
-        return
+        return None
     begun, ended = _whole(start), _whole(length or end or start)
     usable = ~(_missing(start) | _missing(length or end or start))
     if length is not None:
@@ -82,6 +90,7 @@ def _add_ranges(
     builder.reject("ranges", "ends before it starts", rows, wrong)
     keep = usable & ~wrong
     builder.add("ranges", **{key: values[keep] for key, values in rows.items()}, kind=_KIND, domain=-1)
+    return Spans(rows["start"], rows["end"], keep, rows["thread"], np.full(len(table), -1, np.int32))
 
 
 def _thread(builder: Builder, results: Results, draws: str, key: Sequence[int]) -> int:
@@ -96,17 +105,19 @@ def _thread(builder: Builder, results: Results, draws: str, key: Sequence[int]) 
 
 def _add_metrics(
     builder: Builder, results: Results, columns: dict[str, ResultColumn], numbers: dict[tuple[int, int], int]
-) -> None:
+) -> Spans | None:
     time, gpu = columns.get("duration"), _first(columns, _DEVICES)
     if time is None or gpu is None or time.texts is not None or gpu.texts is not None:
-        return
+        return None
     report = columns.get("rank")
     reports = _whole(report) if report is not None else np.zeros(len(gpu), np.int64)
     owners, owner = np.unique(np.stack([reports, _whole(gpu)]), axis=1, return_inverse=True)
+    devices = np.full(len(gpu), -1, np.int32)
     for at, (rank, number) in enumerate(owners.T.tolist()):
         if not 0 <= number < 1 << 16:
             continue
         device = builder.device(numbers.setdefault((rank, number), _free(numbers, number)))
+        devices[owner.reshape(-1) == at] = device
         for plain, column in columns.items():
             if column.unit != "%" or column.texts is not None:
                 continue
@@ -118,6 +129,9 @@ def _add_metrics(
             del plain
     if owners.size:
         builder.quality.add("assumed", "utilisation is the mean over pieces of time, drawn where each begins")
+    moments = _whole(time)
+    known = ~_missing(time) & (np.abs(moments) < _FAR) & (devices >= 0)
+    return Spans(moments, moments, known, np.full(len(gpu), -1, np.int32), devices)
 
 
 def _free(numbers: dict[tuple[int, int], int], number: int) -> int:

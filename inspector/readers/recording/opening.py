@@ -10,6 +10,7 @@ from inspector.configuration import settings
 from inspector.errors import Unreadable
 from inspector.readers.reader import Progress, Report
 from inspector.readers.recording.fitting import fitting, unreadable
+from inspector.readers.recording.results import read_results
 from inspector.readers.recording.streams import is_closed, note_clocks, read_streams, start_epoch
 from inspector.trace.arrow_reader import read_columns, read_texts
 from inspector.trace.guarded import GuardedTable
@@ -80,7 +81,10 @@ def compacted(path: Path, folder: Path, head: Header, report: Report) -> Trace:
         for name, count in rows.items()
         if count
     }
-    return Trace(info_of(path, head), tables, names, quality)
+    results = read_results(folder, head, quality)
+    trace = Trace(info_of(path, head), tables, names, quality)
+    trace.results = results
+    return trace
 
 
 def uncompacted(path: Path, folder: Path, head: Header, is_live: bool, report: Report) -> Trace:

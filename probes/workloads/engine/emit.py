@@ -11,7 +11,7 @@ from inspector.trace.schema import NEVER, RANGE_KINDS, TOKEN_KINDS
 from probes.inprocess.columns import LAYOUTS
 from probes.inprocess.producer import Producer
 from probes.workloads.engine.blocks import Content, PageEvent
-from probes.workloads.engine.records import PAUSED, Iteration, Span, Step
+from probes.workloads.engine.records import PAUSED, TARGET_FORWARD, Iteration, Step
 from probes.workloads.engine.request import Request
 from probes.workloads.engine.tokens import Tokenizer
 
@@ -19,11 +19,17 @@ _ANNOTATION = RANGE_KINDS.index("annotation")
 TARGET, ACCEPTED, REJECTED, CORRECTED = range(len(TOKEN_KINDS))
 TEXTS_OF_ONE_IN = 4
 """Token texts are given of one request in so many."""
-Rows = Sequence[tuple[str, Sequence[tuple[int, ...]]]]
+HELD_NS = 50_000_000
+"""How long what iterations tell may wait for that of the next ones."""
+Rows = list[tuple[int, ...]]
 
 
 class Emitter:
     """An Observer that hands rows to `producer`. Made on the engine's thread.
+
+    What iterations tell waits for that of others, HELD_NS at most while they come: after a forward pass the caches of
+    the processor hold none of this code, and to fetch it costs more than to run it. A process that is killed takes
+    with it what waits.
 
     With more than one of `stages` those have devices of their own and record what they do: what this process computes,
     the draft model, is none of theirs and has the device after them.
@@ -36,16 +42,17 @@ class Emitter:
         self._thread = threading.get_native_id()
         self._domain = producer.name("engine")
         self._texts = [producer.name(tokenizer.piece(token)) for token in range(len(tokenizer))]
-        # What waits for the end of the iteration: each call of the producer costs as much as many rows of another.
+        # Each call of the producer costs as much as many rows of another.
         self._pages: list[PageEvent] = []
-        self._requests: list[tuple[int, ...]] = []
+        self._requests: Rows = []
+        self._iterations: list[Iteration] = []
+        self._handed_over = monotonic_ns()
         self._correlation = 0
         producer.thread_name("engine")
 
     def pool(self, time: int, blocks: int, host_blocks: int, tokens_per_block: int, block_bytes: int) -> None:
         """See Observer."""
-        row = (time, blocks, host_blocks, tokens_per_block, block_bytes)
-        self._producer.add_all([*self._waiting(), ("pools", [row])])
+        self._hand_over([(time, blocks, host_blocks, tokens_per_block, block_bytes)])
 
     def changed(self, what: str) -> None:
         """The user has changed something now, e.g. 'rate = 4'."""
@@ -59,42 +66,78 @@ class Emitter:
         """See Observer. What happens within an iteration goes out with it."""
         self._requests.append(self._request_row(request))
         if request.last_token is None or request.reason == "cancelled":
-            self._producer.add_all(self._waiting())
+            self._hand_over()
 
     def iteration(self, iteration: Iteration) -> None:
         """See Observer."""
-        number, thread, domain, name = iteration.number, self._thread, self._domain, self._name
-        spans = [(start, end, thread, name(what), _ANNOTATION, domain) for start, end, what in iteration.spans]
-        texts = [
-            (number, request, place, self._texts[token], kind)
+        self._iterations.append(iteration)
+        if iteration.end - self._handed_over >= HELD_NS:
+            self._hand_over()
+
+    def rest(self) -> None:
+        """See Observer."""
+        self._hand_over()
+
+    def _hand_over(self, pools: Rows | None = None) -> None:
+        """Give the producer all that waits, and `pools`."""
+        self._handed_over = monotonic_ns()
+        iterations, self._iterations = self._iterations, []
+        requests, self._requests = self._requests, []
+        pages, self._pages = self._pages, []
+        calls, work, stage_work = self._stand_ins(iterations)
+        self._producer.add_all(
+            (
+                ("iterations", [_iteration_row(iteration) for iteration in iterations]),
+                ("steps", [row for iteration in iterations for row in _step_rows(iteration.number, iteration.steps)]),
+                ("requests", requests),
+                ("page_events", pages),
+                ("pools", pools or ()),
+                ("ranges", self._ranges(iterations)),
+                ("tokens", self._token_texts(iterations)),
+                ("host_calls", calls),
+                ("kernels", work),
+                ("stage_work", stage_work),
+            )
+        )
+
+    def _ranges(self, iterations: Sequence[Iteration]) -> Rows:
+        thread, domain, name = self._thread, self._domain, self._name
+        return [
+            (start, end, thread, name(what), _ANNOTATION, domain)
+            for iteration in iterations
+            for start, end, what in iteration.spans
+        ]
+
+    def _token_texts(self, iterations: Sequence[Iteration]) -> Rows:
+        texts = self._texts
+        return [
+            (iteration.number, request, place, texts[token], kind)
+            for iteration in iterations
             for step in iteration.steps
             if step.request.id % TEXTS_OF_ONE_IN == 0
             for request, place, token, kind in token_rows(step)
         ]
-        self._producer.add_all(
-            [
-                ("iterations", [_iteration_row(iteration)]),
-                ("steps", _step_rows(number, iteration.steps)),
-                *self._waiting(),
-                ("ranges", spans),
-                ("tokens", texts),
-                *self._stand_ins(iteration.passes),
-            ]
-        )
 
-    def _stand_ins(self, passes: Sequence[Span]) -> Rows:
-        """Forward passes on the processor as work of a device, each with the call that launched it."""
-        if not passes:
-            return ()
-        if not self._correlation:
-            self._producer.device(self._device, "CPU draft model (no GPU)" if self._device else "CPU stage 0 (no GPU)")
-        work, calls = [], []
-        for start, end, what in passes:
+    def _stand_ins(self, iterations: Sequence[Iteration]) -> tuple[Rows, Rows, Rows]:
+        """Forward passes on the processor: the call that launched each, as work of a device, as work of a stage.
+
+        The target where it runs in this process is a pipeline of one stage; the draft model is no stage of it.
+        """
+        calls: Rows = []
+        work: Rows = []
+        stage_work: Rows = []
+        for number, (start, end, what, cpu) in ((i.number, one) for i in iterations for one in i.passes):
+            if not self._correlation:
+                self._producer.device(
+                    self._device, "CPU draft model (no GPU)" if self._device else "CPU stage 0 (no GPU)"
+                )
             self._correlation += 1
             name = self._name(what)
-            work.append((start, end, self._device, 0, name, self._correlation))
             calls.append((start, end, self._thread, name, self._correlation))
-        return ("host_calls", calls), ("kernels", work)
+            work.append((start, end, self._device, 0, name, self._correlation))
+            if what == TARGET_FORWARD:
+                stage_work.append((start, end, 0, number, 0, cpu))
+        return calls, work, stage_work
 
     def _request_row(self, request: Request) -> tuple[int, ...]:
         """What changes until it has left (its last token, how many) is not known before."""
@@ -113,11 +156,6 @@ class Emitter:
             request.max_tokens,
             self._name(request.group),
         )
-
-    def _waiting(self) -> Rows:
-        requests, self._requests = self._requests, []
-        pages, self._pages = self._pages, []
-        return ("requests", requests), ("page_events", pages)
 
 
 def token_rows(step: Step) -> list[tuple[int, int, int, int]]:
@@ -143,7 +181,7 @@ _iteration_row: Callable[[Iteration], tuple[int, ...]] = attrgetter(
 )
 
 
-def _step_rows(number: int, steps: Sequence[Step]) -> list[tuple[int, ...]]:
+def _step_rows(number: int, steps: Sequence[Step]) -> Rows:
     return [
         (
             number,

@@ -22,6 +22,8 @@ from probes.workloads.engine.records import (
     FINISHED,
     GENERATION,
     PAUSED,
+    TARGET_FORWARD,
+    ForwardPass,
     Iteration,
     Observer,
     Span,
@@ -60,7 +62,7 @@ class Engine:
         self._drafter = self._drafter_for(settings)
         self._ids = 0
         self._spans: list[Span] = []
-        self._passes: list[Span] = []
+        self._passes: list[ForwardPass] = []
         self._micro_batches: tuple[int, ...] | None = None
         self._left: list[Step] = []
         self._empty_since: int | None = None
@@ -117,6 +119,7 @@ class Engine:
             self._waits.append(Span(self._empty_since, now, "wait_for_requests"))
             self._empty_since = None
         self._paused_since = now
+        self._tell_rest()
 
     def resume(self, now: int) -> None:
         """Steps are made again."""
@@ -178,6 +181,7 @@ class Engine:
 
     def close(self) -> None:
         """Give back what the runners hold."""
+        self._tell_rest()
         for runner in self._runners():
             runner.close()
 
@@ -239,7 +243,7 @@ class Engine:
             end = sequence.done + count
             last = end == len(sequence.tokens)
             pieces.append(Piece(sequence.tokens[sequence.done : end], sequence.done, sequence.blocks, int(last)))
-        with self._span("target forward"):
+        with self._span(TARGET_FORWARD):
             result = self._forward(pieces, self._target)
         self._micro_batches = result.micro_batches
         if plan.context and self.settings.draft == "model":
@@ -253,9 +257,9 @@ class Engine:
     def _forward(self, pieces: list[Piece], runner: Runner) -> Result:
         start = time.monotonic_ns()
         result = runner.forward(pieces, self.counters.iterations)
-        name = "target forward" if runner is self._target else "draft forward"
         if result.span is not None:
-            self._passes.append(Span(*result.span, name))
+            name = TARGET_FORWARD if runner is self._target else "draft forward"
+            self._passes.append(ForwardPass(*result.span, name, result.cpu))
         if result.micro_batches is not None:
             self._spans.append(Span(start, time.monotonic_ns(), "wait for stages"))
         return result
@@ -354,6 +358,8 @@ class Engine:
         self.counters.count(iteration, pool)
         for observer in self._observers:
             observer.iteration(iteration)
+        if self._empty_since is not None:
+            self._tell_rest()
         return iteration
 
     @contextmanager
@@ -369,6 +375,10 @@ class Engine:
     def _tell_request(self, request: Request) -> None:
         for observer in self._observers:
             observer.request(request)
+
+    def _tell_rest(self) -> None:
+        for observer in self._observers:
+            observer.rest()
 
     def _tell_pool(self) -> None:
         settings = self.settings

@@ -11,6 +11,7 @@ from probes.workloads.engine.blocks import Content, PageEvent
 from probes.workloads.engine.request import Request
 
 QUEUED, CONTEXT, GENERATION, PAUSED, FINISHED = range(len(PHASES))
+TARGET_FORWARD = "target forward"
 
 
 class Span(NamedTuple):
@@ -19,6 +20,15 @@ class Span(NamedTuple):
     start: int
     end: int
     name: str
+
+
+class ForwardPass(NamedTuple):
+    """A forward pass of a whole model, on a processor; ns on the monotonic clock, `cpu` the thread's time in it."""
+
+    start: int
+    end: int
+    name: str
+    cpu: int
 
 
 class Step(NamedTuple):
@@ -56,7 +66,7 @@ class Iteration:
     end: int
     steps: Sequence[Step]
     spans: Sequence[Span]
-    passes: Sequence[Span]
+    passes: Sequence[ForwardPass]
     paused_requests: int
     queued_requests: int
     used_blocks: int
@@ -107,3 +117,6 @@ class Observer(Protocol):
 
     def iteration(self, iteration: Iteration) -> None:
         """An iteration ended."""
+
+    def rest(self) -> None:
+        """No iteration follows for now: there is nothing to do, the user has paused, or it is over."""

@@ -24,11 +24,13 @@ class Result:
     """Logits (rows, entries) of the last `Piece.logits` tokens of each piece, in the order of the pieces.
 
     `span` (start, end in ns on the monotonic clock) is that of a forward pass on a processor, which stands in for
-    device work; None where it is recorded otherwise. `micro_batches`: the one that each piece was in.
+    device work; None where it is recorded otherwise. `cpu` is the processor time of the thread in it, ns.
+    `micro_batches`: the one that each piece was in.
     """
 
     logits: Tensor
     span: tuple[int, int] | None = None
+    cpu: int = -1
     micro_batches: tuple[int, ...] | None = None
 
 
@@ -88,11 +90,12 @@ class LocalRunner:
     @torch.inference_mode()
     def forward(self, pieces: Sequence[Piece], iteration: int) -> Result:
         """See Runner."""
-        start = time.monotonic_ns()
+        start, cpu = time.monotonic_ns(), time.thread_time_ns()
         layout = Layout.of(pieces, self._layers.tokens_per_block, self._layers.device, self._layers.dtype)
         x = self._layers.run(self._model.embed(layout.ids), layout)
         logits = self._model.unembed(x[layout.wanted])
-        return Result(logits, (start, time.monotonic_ns()) if self.on_host else None)
+        cpu = time.thread_time_ns() - cpu
+        return Result(logits, (start, time.monotonic_ns()), cpu) if self.on_host else Result(logits)
 
     def move(self, transfers: Sequence[Transfer]) -> None:
         """See Runner."""

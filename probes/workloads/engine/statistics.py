@@ -103,6 +103,9 @@ class Statistics:
             if step.phase == FINISHED:
                 self._leave(step.request)
 
+    def rest(self) -> None:
+        """See Observer."""
+
     def _step(self, number: int, step: Step) -> bool:
         """Count a step; whether it is the request's first."""
         if step.phase not in (CONTEXT, GENERATION):
