@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MODELLED = "Modelled"
 """Heading of what follows from the settings."""
+WITH_DRAFTS = "perhaps with the KV of a draft model"
+"""Why pages may be larger than the model makes them."""
 # What one asks for first: where it is not known, that is said.
 _ASKED = (
     "model",
@@ -127,17 +129,19 @@ def contradictions(trace: Trace) -> dict[str, str]:
         ("kv_blocks", pools["blocks"]),
     ):
         wanted = config.integer(name)
-        # What changed while it ran began as it was set.
-        if wanted is None or (values == wanted).any():
+        told = values[values > 0]
+        if wanted is None or not len(told) or (told[0] == wanted == told[-1]):
             continue
-        told = np.unique(values[values > 0])
-        if len(told):
-            found[name] = f"recorded: {_few(told.tolist())}"
+        if (told == wanted).any():
+            # What changed while it ran was once as it was set.
+            found[name] = f"recorded: {int(told[-1]):,} in the end" if told[-1] != wanted else ""
+        else:
+            found[name] = f"recorded: {_few(np.unique(told).tolist())}"
     sizes = pools["block_bytes"]
     said = page_words(config, [int(size) for size in np.unique(sizes[sizes > 0])])
     if said:
         found["page_bytes"] = said
-    return found
+    return {name: text for name, text in found.items() if text}
 
 
 def page_words(config: Configuration, recorded: list[int]) -> str:
@@ -154,7 +158,7 @@ def page_words(config: Configuration, recorded: list[int]) -> str:
         return ""
     said = f"recorded: {_few(other)} bytes"
     drafts = (config.text("speculation") or "none").lower() != "none" or "draft_model" in config
-    return f"{said}, perhaps with the KV of a draft model" if drafts and min(other) > whole else said
+    return f"{said}, {WITH_DRAFTS}" if drafts and min(other) > whole else said
 
 
 def _few(values: list[int]) -> str:

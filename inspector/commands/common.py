@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from inspector.trace.selection import Window
     from inspector.trace.trace import Trace
 
+TRACE_HELP = (
+    "a trace; several files are the ranks of one job; a config.json, an engine's folder or options in YAML join it"
+)
 _PATIENCE_S = 1.0
 _REFRESH_S = 0.1
 
 
 def add_trace(parser: argparse.ArgumentParser, formats: tuple[str, ...] = ("text", "json")) -> None:
     """The trace to read and the format to print."""
-    parser.add_argument("trace", nargs="+", help="a trace; several files are the ranks of one job")
+    parser.add_argument("trace", nargs="+", help=TRACE_HELP)
     parser.add_argument("--format", choices=formats, default="text", help="what to print (default: text)")
 
 

@@ -13,7 +13,7 @@ HELP = "save a trace as a recording (OUT.inflight)"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("trace", nargs="+", help="a trace; several files are the ranks of one job")
+    parser.add_argument("trace", nargs="+", help=common.TRACE_HELP)
     parser.add_argument("out", help="the recording to write, NAME.inflight")
 
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from inspector.commands.common import TRACE_HELP
 from inspector.errors import Missing, Unreadable, Usage
 
 NAME = "window"
@@ -14,7 +15,7 @@ HELP = "open the window, on traces or on the start page"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("trace", nargs="*", help="traces to open; several files are the ranks of one job")
+    parser.add_argument("trace", nargs="*", help=TRACE_HELP)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,7 +12,8 @@ from inspector.configuration.documents import MOST_JSON, read_json, read_yaml
 from inspector.configuration.settings import Configuration, merged, printable
 from inspector.errors import InspectorError, Unreadable
 
-_YAML = (".yaml", ".yml")
+SUFFIXES = (".yaml", ".yml")
+"""Of files of options; for JSON what it holds decides."""
 Reading = Callable[[Path], Configuration]
 _QUANTIZATION, _INDEX = "hf_quant_config.json", "model.safetensors.index.json"
 _OPTIONS = (
@@ -41,7 +42,7 @@ def is_configuration(path: Path) -> bool:
     """
     if path.is_dir():
         return any(os.path.isfile(path / name) for name in (*_MODEL, *_OPTIONS))
-    if path.name in _MODEL or path.suffix.lower() in _YAML:
+    if path.name in _MODEL or path.suffix.lower() in SUFFIXES:
         return True
     return path.suffix.lower() == ".json" and path.stat().st_size <= MOST_JSON and len(of_file(path)) > 0
 
@@ -54,7 +55,7 @@ def of_paths(paths: Iterable[Path]) -> Configuration:
 
 def of_file(path: Path) -> Configuration:
     """What one file says; {} for JSON of another kind. Raises Unreadable, Missing."""
-    if path.suffix.lower() in _YAML:
+    if path.suffix.lower() in SUFFIXES:
         return _read_options(path)
     if path.name in _MODEL:
         return _MODEL[path.name](path)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
+from inspector.configuration.folder import SUFFIXES as CONFIGURATIONS
 from inspector.configuration.folder import is_configuration, of_paths
 from inspector.configuration.settings import Configuration
 from inspector.errors import Unreadable, Usage
@@ -116,5 +117,5 @@ def _open_one(path: Path, report: Report) -> Trace:
 
 
 def suffixes() -> Sequence[str]:
-    """File name endings of all formats, for the open dialog."""
-    return [suffix for reader in readers() for suffix in reader.SUFFIXES]
+    """File name endings of all formats, and of configurations that join them, for the open dialog."""
+    return [*(suffix for reader in readers() for suffix in reader.SUFFIXES), *CONFIGURATIONS]

@@ -12,6 +12,7 @@ from inspector.analysis.iterations import Iterations
 from inspector.analysis.modelled_bytes import modelled_bytes, ranks
 from inspector.configuration.settings import Configuration, Setting, of
 from inspector.trace.schema import PHASES
+from inspector.trace.table import Table
 from inspector.trace.trace import Trace
 from tests.drawn import draw
 from tests.engine_traces import Setup, engine_trace
@@ -128,6 +129,17 @@ def test_records_that_say_otherwise() -> None:
         "kv_blocks": "recorded: 40",
     }
     assert contradictions(trace) == {}
+
+
+def test_what_changed_while_it_ran() -> None:
+    trace = engine_trace(Setup(max_batch_size=6))
+    changed = trace["iterations"]["max_batch_size"].copy()
+    changed[len(changed) // 2 :] = 2
+    columns = {**trace["iterations"].columns, "max_batch_size": changed}
+    turned = Trace(trace.info, {**trace.tables, "iterations": Table("iterations", columns)}, trace.names, trace.quality)
+    assert contradictions(turned.configured(config(max_batch_size=6))) == {"max_batch_size": "recorded: 2 in the end"}
+    assert contradictions(turned.configured(config(max_batch_size=2))) == {}
+    assert contradictions(turned.configured(config(max_batch_size=3))) == {"max_batch_size": "recorded: 2, 6"}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from inspector.configuration.settings import Configuration, shown
 from inspector.configuration.sizes import kv_bytes_per_token
@@ -147,3 +149,36 @@ def test_the_built_in_engine_is_what_its_files_say() -> None:
 @pytest.mark.parametrize("arguments", [["--max-batch-size", "0"], ["--draft"], ["--stages", "x"]])
 def test_options_that_the_engine_refuses_say_nothing(arguments: list[str]) -> None:
     assert len(built_in.configuration(arguments)) == 0
+
+
+WORDS = st.one_of(
+    st.sampled_from(
+        [
+            "trtllm-serve",
+            "trtllm-bench",
+            "serve",
+            "--set",
+            "--set=a.b=[",
+            "--set",
+            "kv_cache_config.max_attention_window=[&a [1], *a]",
+            "--model",
+            "--tp_size",
+            "--config",
+            "/dev/null",
+            ".",
+            "org/name",
+            "--revision",
+            "..",
+            "--max_batch_size=" + "9" * 5000,
+            "--kv_cache_free_gpu_memory_fraction=nan",
+        ]
+    ),
+    st.text(st.characters(exclude_characters="\0"), max_size=6),
+)
+
+
+@given(st.lists(WORDS, max_size=10))
+def test_no_command_line_is_too_strange(words: list[str]) -> None:
+    for before in ([], ["trtllm-serve"], ["trtllm-serve", "serve"], ["trtllm-bench"], ["python", "-m"]):
+        found = of_command([*before, *words], {"HOME": "/nowhere"}, Path("/nowhere"))
+        assert all(str(each.value).isprintable() and each.origin.isprintable() for each in found)

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFormLayout, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from inspector import units
-from inspector.analysis.configured import page_words
+from inspector.analysis.configured import WITH_DRAFTS, page_words
 from inspector.analysis.page_replay import KEPT, Replay
 from inspector.analysis.told_pages import ToldPages
 from inspector.configuration.sizes import page_bytes
@@ -168,8 +168,9 @@ def _page_lines(shown: Moment, recorded: int) -> list[tuple[str, str, str, str]]
     said = page_words(config, [recorded])
     if not said:
         return [("a page", f"{units.size(recorded)} · modelled the same", f"{recorded:,} bytes; {why}", "")]
-    text = f"{units.size(recorded)} · modelled {units.size(made.value)}"
-    return [("a page", text, f"{said}; {made.value:,} bytes {why}", "doubt")]
+    drafts = said.endswith(WITH_DRAFTS)
+    text = f"{units.size(recorded)} · modelled {units.size(made.value)}" + (" without drafts" if drafts else "")
+    return [("a page", text, f"{said}; {made.value:,} bytes {why}", "" if drafts else "doubt")]
 
 
 def _told_lines(shown: Moment) -> list[tuple[str, str, str, str]]:
