@@ -140,8 +140,11 @@ def _passes(trace: Trace, row: Rows, output: Int) -> tuple[Int, float]:
     steps = trace.index(Steps)
     made = np.flatnonzero(steps.phase == GENERATION)
     counts = np.bincount(steps.request[made], minlength=len(trace["requests"]))[row]
-    tokens = int(trace["steps"]["tokens"][steps.row[made]].sum(dtype=np.int64))
-    return counts.astype(np.int64), tokens / max(len(made), 1)
+    tokens = trace["steps"]["tokens"][steps.row[made]]
+    told = tokens[tokens >= 0]
+    # Where nobody tells, as without steps.
+    each = int(told.sum(dtype=np.int64)) / len(told) if len(told) else 1.0
+    return counts.astype(np.int64), each
 
 
 def _context(cost: PassCost, tokens: int, budget: int) -> int:

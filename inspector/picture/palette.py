@@ -110,6 +110,7 @@ _OTHERS: tuple[Ink, ...] = (
     Ink("finished", "#2B323B", "#E3E8EE"),
     Ink("held, not scheduled", "#DFE2E6", "#3A4047", "hatch"),
     Ink("padding", "#D9909A", "#8E4A55", "hatch"),
+    Ink("generation, tokens not told", "#7DB9AA", "#37806F", "hatch"),
     # Draft tokens: what became of them.
     Ink("accepted", "#2F8F78", "#4DB398"),
     Ink("rejected", "#E0A9B0", "#80454F", "diagonals"),

@@ -30,7 +30,7 @@ Int = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
 Codes = npt.NDArray[np.uint8]
 
-NOTHING, ROOM, PADDING = 255, SKIPPED + 1, SKIPPED + 2
+NOTHING, ROOM, PADDING, UNTOLD = 255, SKIPPED + 1, SKIPPED + 2, SKIPPED + 3
 CELL_INKS: tuple[int, ...] = tuple(
     ink(name)
     for name in (
@@ -42,9 +42,10 @@ CELL_INKS: tuple[int, ...] = tuple(
         "held, not scheduled",
         "generation, room for more tokens",
         "padding",
+        "generation, tokens not told",
     )
 )
-"""Ink of each code: phases, then SKIPPED, ROOM (for more tokens), PADDING."""
+"""Ink of each code: phases, then SKIPPED, ROOM (for more tokens), PADDING, UNTOLD (how many tokens)."""
 # What is rare is painted last, so that it is seen however narrow.
 _ORDER = (SKIPPED, QUEUED, GENERATION, CONTEXT, PAUSED)
 NEAR_PX, APART_PX = 4, 6
@@ -266,6 +267,8 @@ def _near(
     full = np.maximum(np.round(length / axis.span.per_px * share), 1)
     stop = np.minimum(axis.span.pixels(begin + full * axis.span.per_px), right[bar])
     _fill(cells, row[bar], left[bar], np.where(emitted == 0, left[bar], stop), GENERATION)
+    untold = emitted < 0
+    _fill(cells, row[bar][untold], left[bar][untold], right[bar][untold], UNTOLD)
     # Paused and taken up again at once: the cell of the work keeps a mark of it.
     both = request.astype(np.int64) << 32 | iteration
     pause = np.flatnonzero((place[request] >= 0) & (phase == PAUSED))

@@ -103,13 +103,16 @@ def cell_lines(picture: SchedulePicture, request: int, ordinal: int) -> Lines:
         phase = int(table["phase"][row])
         words = _WORDS[phase] + (" (left the engine)" if phase == FINISHED else "")
         if phase not in (PAUSED, FINISHED):
-            words += f", {int(table['tokens'][row])} tokens computed"
+            tokens = int(table["tokens"][row])
+            words += f", {tokens} tokens computed" if tokens >= 0 else ", how many tokens is not told"
         lines.append(("phase", words))
         drafted, accepted, given = (int(table.get(key)[row]) for key in ("drafted", "accepted", "emitted"))
         if drafted > 0:
             lines.append(("drafts", f"{accepted} of {drafted} accepted"))
         if given > 0:
             lines.append(("given out", f"{given} token" + "s" * (given > 1)))
+        elif given < 0:
+            lines.append(("given out", "not told"))
         blocks = int(table["blocks"][row])
         if blocks >= 0 and phase not in (PAUSED, FINISHED):
             lines.append(("pages", f"{blocks} held"))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from probes.server_http.reading import Json, number, section
+from probes.server_http.steps import listed
 
 
 class Figure(NamedTuple):
@@ -88,7 +89,7 @@ _PER_WINDOW: tuple[tuple[str, str, str], ...] = (
     ("iterResumedRequests", "requests resumed", "requests"),
 )
 WINDOWS = "kvCacheIterationStats"
-STAGES = "requestStats"
+STAGES, LISTED = "requestStats", "requests listed"
 _STAGES = {
     "QUEUED": "requests queued",
     "CONTEXT_IN_PROGRESS": "requests in the context phase",
@@ -98,9 +99,14 @@ _STAGES = {
 
 
 def kept(record: Any) -> Any:
-    """A record without its list of requests, which is most of it: how many are in which stage instead."""
+    """A record without its list of requests, which is most of it: how many are in which stage instead, and what those
+    in the engine did (see `listed`), with how many of those are left out.
+    """
+    if isinstance(record, dict):
+        record.pop(LISTED, None)
     if not isinstance(record, dict) or not isinstance(record.get(STAGES), list):
         return record
+    record[LISTED] = listed(record[STAGES])
     counts = dict.fromkeys(_STAGES, 0)
     for request in record[STAGES]:
         stage = request.get("stage") if isinstance(request, dict) else None

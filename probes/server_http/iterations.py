@@ -9,10 +9,11 @@ from inspector.trace.quality import Quality
 from probes.server_http.client import Answer
 from probes.server_http.clocks import WallClock
 from probes.server_http.feed import Feed
-from probes.server_http.figures import WINDOWS, Figures
+from probes.server_http.figures import LISTED, WINDOWS, Figures
 from probes.server_http.loops import Loop
 from probes.server_http.pool import Pool
 from probes.server_http.reading import FAR, UNKNOWN, Json, filled, number, section, whole
+from probes.server_http.steps import MOST_LISTED, Steps
 
 _JUMP = 2**32
 """No server runs so many iterations between two answers: it counts from somewhere else."""
@@ -33,6 +34,7 @@ class Iterations:
         self._last: int | None = None
         self._strides: Counter[int] = Counter()
         self._totals: tuple[int, int] | None = None
+        self.steps = Steps(feed, quality)
         self.records = 0
         self.restarts = 0
 
@@ -64,6 +66,7 @@ class Iterations:
         iteration = whole(record, "iter", FAR)
         self._number(iteration)
         self.records += 1
+        step = self._loop.step(iteration, record)
         batch, cache = section(record, "inflightBatchingStats"), _cache(record)
         used, free = self._pages(cache, record)
         if not batch:
@@ -80,7 +83,7 @@ class Iterations:
                 (
                     start,
                     end,
-                    self._loop.step(iteration, record),
+                    step,
                     context,
                     generation,
                     whole(batch, "numPausedRequests"),
@@ -103,6 +106,10 @@ class Iterations:
                 )
             ],
         )
+        entries, left_out = record.get(LISTED, ([], 0))
+        if left_out:
+            self._quality.add("ignored", f"requests of requestStats without an id, or beyond {MOST_LISTED}", left_out)
+        self.steps.take((start, end), iteration, step, record, entries)
         for name, unit, value in self._figures.of(record):
             self._feed.counter(end, name, unit, value)
         self._size(start, cache, record)
@@ -114,6 +121,7 @@ class Iterations:
             else:
                 self._totals = None
                 self._figures.forget()
+                self.steps.forget()
                 self.restarts += 1
                 self._quality.add("profiler", "the server began to count its iterations anew: it was restarted")
         self._last = iteration

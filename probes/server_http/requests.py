@@ -35,9 +35,21 @@ class Requests:
         self._feeds, self._quality = feed, quality
         self._feed = feed(0)
         self._starts = 0
+        self._is_apart = False
         self._arrivals: dict[int, int] = {}
         self._clock = SteadyClock(quality, is_here)
         self.records = 0
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether its rows stand where an engine's own requests would."""
+        return not self._is_apart and self.records > 0
+
+    def stand_apart(self, feed: Callable[[int], Feed]) -> None:
+        """Have rows of their own from the first on: the engine numbers requests otherwise than clients are told."""
+        if not self._is_apart and not self.records:
+            self._is_apart = True
+            self._feeds, self._feed = feed, feed(0)
 
     def compare(self, answer: Answer) -> None:
         """Take what /steady_clock_offset says of the server's clock."""

@@ -33,13 +33,17 @@ _MISSING = {
     "requests": "the server told of none that finished: set return_perf_metrics: true and perf_metrics_max_requests",
     "page_events": "the server told of none: set event_buffer_max_size and enable_block_reuse in kv_cache_config; "
     "with pipeline stages it may tell none at all",
-    "steps": "a server does not tell over HTTP what each request did in each iteration: launch it with inflight record",
+    "steps": "the server told of none: set enable_iter_perf_stats and enable_iter_req_stats, or launch it with "
+    "inflight record, which tells more",
 }
 _NEVER_TOLD = {
     "kernels": "a server does not tell over HTTP what its GPUs ran: launch it with inflight record, or with nsys",
     "tokens": "a server does not tell token texts over HTTP: launch it with inflight record",
     "stage_work": "a server does not tell over HTTP what its stages did: launch it with inflight record",
 }
+_CLIENT_IDS = (
+    "steps by requestStats: requests came with ids for clients before, and nobody tells which of the engine's they are"
+)
 _OF_TRITON = "Triton tells figures of its last iteration only, not each one: they stand among the counters"
 _HASHES = "page events tell hashes only: block numbers are the least that are free, times those of arrival"
 
@@ -157,6 +161,11 @@ class Run:
             return self._feed
         return self._new_feed(f"server-start-{start}", -1001 - start, f"server {self._address}, started again")
 
+    def _feed_of_clients(self, start: int) -> Feed:
+        again = f", started again ({start})" if start else ""
+        process = f"requests of {self._address} by their ids for clients{again}"
+        return self._new_feed(f"server-clients-{start}", -2001 - start, process)
+
     def _new_feed(self, producer: str, pid: int, process: str) -> Feed:
         feed = Feed(self._recording.add_streams(producer), pid, process)
         self._feeds.append(feed)
@@ -189,7 +198,11 @@ class Run:
             if told.path == METRICS:
                 self._ranks.take_iterations(answer, told.items)
             elif told.path == PERF:
+                if any(rank.iterations.steps.count for rank in self._ranks.all):
+                    self._requests.stand_apart(self._feed_of_clients)
                 self._requests.take(answer, told.items)
+                if self._requests.is_beside and told.items:
+                    self._ranks.first.iterations.steps.stop(_CLIENT_IDS)
             else:
                 if told.items and not any(note.text == _HASHES for note in quality.notes):
                     quality.add("assumed", _HASHES)

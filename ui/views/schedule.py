@@ -9,7 +9,7 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QVBoxLayout
 
-from inspector.picture.schedule import Ask, Lives, SchedulePicture
+from inspector.picture.schedule import UNTOLD, Ask, Lives, SchedulePicture
 from inspector.picture.schedule_axis import Span
 from inspector.picture.schedule_tip import Place
 from inspector.trace.selection import NOTHING, Selection, Window
@@ -124,7 +124,8 @@ class Schedule(View):
         self.note.set_text(said.replace("\n", " · "))
         self.note.setToolTip(said)
         self.note.setVisible(bool(said))
-        self.legend.say(picture.static is not None, picture.fullest > 1, picture.steps is not None)
+        untold = bool((picture.cells == UNTOLD).any())
+        self.legend.say(picture.static is not None, picture.fullest > 1, picture.steps is not None, untold)
         self.newest.setVisible(self.session.live.is_on and not self._follows())
         self.refresh()
 
