@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from inspector.trace.quality import Quality
@@ -14,7 +15,14 @@ _QUARTER_NS = 15 * 60 * 10**9
 _DAY_NS = 86_400 * 10**9
 # What clocks may differ by without a word: the resolution of the stamps and of the pairing.
 _TOLERANCE_NS = 2_000_000
+# Seconds in floating point, of a machine that runs for months.
+_RESOLUTION_NS = 1000
 _LATE_NS = 60 * 10**9
+_OLDEST_NS = 7 * _DAY_NS
+# Iterations of micro-batches may be told a little out of order.
+_SLACK_NS = 10**9
+_FOUND = "times of iterations are the server's wall clock, whose zone was found from when they arrived"
+_AHEAD = "the server's wall clock is ahead of this one: its times were moved"
 
 
 class WallClock:
@@ -22,35 +30,108 @@ class WallClock:
 
     The zone is the quarter of an hour that brings the newest stamp nearest to its arrival. A server whose clock is
     ahead of ours would give records of the future: its stamps are then moved by as much.
+
+    A stamp that cannot be costs the time of its own record only: one out of order with those around it, one of the
+    future, one of more than a week ago. That the server's clock is another one than before is believed when two
+    answers in a row say the same.
     """
 
     def __init__(self, quality: Quality) -> None:
         self._quality = quality
         self._zone: int | None = None
         self._ahead = 0
+        self._doubt: int | None = None
 
-    def settle(self, stamps: Sequence[object], epoch_ns: int) -> None:
-        """Learn from the stamps of one answer, oldest first, that came at `epoch_ns`."""
-        known = [ns for ns in map(parse_stamp, stamps) if ns is not None]
-        if not known:
+    def times(self, stamps: Sequence[object], received_ns: int, epoch_ns: int) -> list[int | None]:
+        """CLOCK_MONOTONIC of the stamps of one answer, oldest first, which came at those times on our two clocks; None
+        for what is no stamp, or cannot be.
+        """
+        known = [parse_stamp(stamp) for stamp in stamps]
+        trusted = _in_order(known)
+        told = [ns for ns, is_trusted in zip(known, trusted, strict=True) if ns is not None and is_trusted]
+        if told:
+            self._learn(told, epoch_ns)
+        zone = self._zone
+        if zone is None:
+            return [None] * len(known)
+        found: list[int | None] = []
+        for ns, is_trusted in zip(known, trusted, strict=True):
+            age = 0 if ns is None else epoch_ns - (ns + zone - self._ahead)
+            can_be = ns is not None and is_trusted and -_TOLERANCE_NS <= age <= _OLDEST_NS
+            if ns is not None and not can_be:
+                self._quality.add("clock", "times of iterations that cannot be: each is put before the next one")
+            found.append(received_ns - age if can_be else None)
+        return found
+
+    def _learn(self, told: Sequence[int], epoch_ns: int) -> None:
+        newest = told[-1]
+        if self._zone is None:
+            zone = _zone(newest, epoch_ns)
+            is_ahead = newest + zone - epoch_ns > _TOLERANCE_NS
+            if is_ahead and len(told) > 1 and newest - told[-2] > _LATE_NS and told[-2] + zone <= epoch_ns:
+                newest = told[-2]
+            self._believe(newest - epoch_ns, "assumed", _FOUND)
             return
-        newest = max(known)
-        if self._zone is None or abs(epoch_ns - newest - self._zone) > _QUARTER_NS // 2:
-            first = self._zone is None
-            self._zone = round((epoch_ns - newest) / _QUARTER_NS) * _QUARTER_NS
-            text = "times of iterations are the server's wall clock, whose zone was found from when they arrived"
-            self._quality.add("assumed" if first else "clock", text)
-        ahead = newest + self._zone - epoch_ns
-        if ahead > max(self._ahead, _TOLERANCE_NS):
-            self._ahead = ahead
-            self._quality.add("clock", "the server's wall clock is ahead of this one: its times were moved")
+        lead = newest - epoch_ns
+        now = lead + self._zone - self._ahead
+        if _TOLERANCE_NS < now <= _SLACK_NS:
+            # The newest stamp until now had waited longer before it was told.
+            self._ahead, now = self._ahead + now, 0
+            self._quality.add("clock", _AHEAD)
+        is_other = now > _TOLERANCE_NS or now < -_QUARTER_NS // 2 or (self._ahead > 0 and now < -_LATE_NS)
+        if not is_other:
+            self._doubt = None
+        elif self._doubt is None or abs(lead - self._doubt) > _LATE_NS:
+            self._doubt = lead
+        else:
+            self._believe(max(lead, self._doubt), "clock", "the server's wall clock is another one than before")
 
-    def monotonic(self, stamp: object, received_ns: int, epoch_ns: int) -> int | None:
-        """CLOCK_MONOTONIC of a stamp in an answer that came at those times; None for what is no stamp."""
-        ns = parse_stamp(stamp)
-        if ns is None or self._zone is None:
-            return None
-        return ns + self._zone - self._ahead - epoch_ns + received_ns
+    def _believe(self, lead: int, code: str, text: str) -> None:
+        """`lead` is the server's clock less ours, as the newest stamp tells it."""
+        zone = _zone(lead, 0)
+        self._quality.add(code, text)
+        ahead = lead + zone if lead + zone > _TOLERANCE_NS else 0
+        if ahead > self._ahead:
+            self._quality.add("clock", _AHEAD)
+        self._zone, self._ahead, self._doubt = zone, ahead, None
+
+
+def _zone(newest: int, epoch_ns: int) -> int:
+    return round((epoch_ns - newest) / _QUARTER_NS) * _QUARTER_NS
+
+
+def _in_order(stamps: Sequence[int | None]) -> list[bool]:
+    """Which belong to the longest run of them that never goes back, or lie less than a second from it."""
+    told = [(row, ns) for row, ns in enumerate(stamps) if ns is not None]
+    forth = _longest(told)
+    back = [(row, -ns) for row, ns in reversed(_longest([(row, -ns) for row, ns in reversed(told)]))]
+    # Of two as long, that in which less time goes by has no wild stamp at an end.
+    members = min(forth, back, key=lambda run: run[-1][1] - run[0][1]) if told else []
+    found = [False] * len(stamps)
+    places = [row for row, _ in members]
+    for row, ns in told:
+        at = bisect_left(places, row)
+        low = members[at - 1][1] if at else ns
+        high = members[at][1] if at < len(members) else ns
+        found[row] = low - _SLACK_NS <= ns <= high + _SLACK_NS
+    return found
+
+
+def _longest(told: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest run that never goes back, of (row, ns), with its smallest values."""
+    tails: list[int] = []
+    ends: list[int] = []
+    before: list[int] = []
+    for at, (_, ns) in enumerate(told):
+        place = bisect_right(tails, ns)
+        before.append(ends[place - 1] if place else -1)
+        tails[place : place + 1], ends[place : place + 1] = [ns], [at]
+    run = []
+    at = ends[-1] if ends else -1
+    while at >= 0:
+        run.append(told[at])
+        at = before[at]
+    return run[::-1]
 
 
 class SteadyClock:
@@ -73,9 +154,10 @@ class SteadyClock:
         """
         receive, transmit = round(receive_s * 1e9), round(transmit_s * 1e9)
         error = (received_ns - asked_ns - (transmit - receive)) // 2
-        if transmit < receive or error < 0:
+        if transmit < receive or error < -_RESOLUTION_NS:
             self._quality.add("clock", "answers about the server's steady clock that cannot be")
             return
+        error = max(error, 0)
         offset = (asked_ns - receive + received_ns - transmit) // 2
         if self._is_here and abs(offset) <= error + _TOLERANCE_NS:
             offset = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from inspector.trace.quality import Quality
@@ -11,12 +10,11 @@ from probes.server_http.clocks import WallClock
 from probes.server_http.feed import Feed
 from probes.server_http.figures import LISTED, WINDOWS, Figures
 from probes.server_http.loops import Loop
+from probes.server_http.numbering import Numbering
 from probes.server_http.pool import Pool
 from probes.server_http.reading import FAR, UNKNOWN, Json, filled, number, section, whole
 from probes.server_http.steps import MOST_LISTED, Steps
 
-_JUMP = 2**32
-"""No server runs so many iterations between two answers: it counts from somewhere else."""
 _MOST_LATENCY_MS = 3.6e6
 
 
@@ -31,29 +29,31 @@ class Iterations:
         self._is_first = is_first
         self._clock = WallClock(quality)
         self._figures = Figures()
-        self._last: int | None = None
-        self._strides: Counter[int] = Counter()
+        self._numbers = Numbering(every_nth=True)
         self._totals: tuple[int, int] | None = None
         self.steps = Steps(feed, quality)
         self.records = 0
-        self.restarts = 0
 
     @property
     def lost(self) -> int:
         """Iterations between those that came. A server that tells every n-th loses none by that."""
-        every = min(self._strides, default=1)
-        return sum((stride // every - 1) * count for stride, count in self._strides.items())
+        return self._numbers.lost
+
+    @property
+    def restarts(self) -> int:
+        """How often the server began to count anew."""
+        return self._numbers.restarts
 
     def take(self, answer: Answer, records: Sequence[Json]) -> None:
         """Rows of one answer, oldest first: of records that have a number."""
-        self._clock.settle([record.get("timestamp") for record in records], answer.epoch_ns)
+        stamps = [record.get("timestamp") for record in records]
+        times = self._clock.times(stamps, answer.received_ns, answer.epoch_ns)
         end = answer.received_ns
         rows = []
         # From the newest back, so that one without a time of its own ends where its successor begins.
-        for record in reversed(records):
+        for record, start in zip(reversed(records), reversed(times), strict=True):
             latency = number(record, "iterLatencyMS")
             length = round(latency * 1e6) if 0 <= latency <= _MOST_LATENCY_MS else 0
-            start = self._clock.monotonic(record.get("timestamp"), answer.received_ns, answer.epoch_ns)
             if start is None:
                 start = end - length
                 self._quality.add("unstamped", "iterations without a time: they are put before the next one")
@@ -64,7 +64,8 @@ class Iterations:
 
     def _one(self, start: int, end: int, record: Json) -> None:
         iteration = whole(record, "iter", FAR)
-        self._number(iteration)
+        if not self._number(iteration, record):
+            return
         self.records += 1
         step = self._loop.step(iteration, record)
         batch, cache = section(record, "inflightBatchingStats"), _cache(record)
@@ -114,17 +115,24 @@ class Iterations:
             self._feed.counter(end, name, unit, value)
         self._size(start, cache, record)
 
-    def _number(self, iteration: int) -> None:
-        if self._last is not None:
-            if 0 < iteration - self._last < _JUMP:
-                self._strides[iteration - self._last] += 1
-            else:
-                self._totals = None
-                self._figures.forget()
-                self.steps.forget()
-                self.restarts += 1
-                self._quality.add("profiler", "the server began to count its iterations anew: it was restarted")
-        self._last = iteration
+    def _number(self, iteration: int, record: Json) -> bool:
+        """Whether the record is to be taken."""
+        place = self._numbers.place(iteration, record)
+        if place == "same":
+            self._quality.add("duplicate", "iterations that the server told twice: they count once")
+            return False
+        if place != "next":
+            # What grows from record to record tells nothing here.
+            self._totals = None
+            self._figures.forget()
+        if place == "late":
+            self._quality.add("profiler", "iterations that came after later ones")
+        elif place == "again":
+            self._quality.add("duplicate", "iterations of which the server told again, and otherwise: both are shown")
+        elif place == "anew":
+            self.steps.forget()
+            self._quality.add("profiler", "the server began to count its iterations anew: it was restarted")
+        return True
 
     def _tokens(self, record: Json, batch: Json, generation: int, context: int) -> int:
         given = whole(batch, "numGenTokens")

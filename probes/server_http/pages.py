@@ -14,13 +14,13 @@ from inspector.trace.quality import Quality
 from inspector.trace.schema import PAGE_EVENTS
 from probes.server_http.client import Answer
 from probes.server_http.feed import Feed
+from probes.server_http.numbering import Numbering
 from probes.server_http.pool import Pool
 from probes.server_http.reading import FAR, Json, key64, section, whole
 
-_JUMP = 2**32
-"""No server makes so many events between two answers: it counts from somewhere else."""
 MOST_BLOCKS = 1 << 22
 """Far more than any pool has."""
+_MOST_HELD = 1 << 12
 _CACHED, _EVICTED, _OFFLOADED, _RESTORED = map(PAGE_EVENTS.index, ("cached", "evicted", "offloaded", "restored"))
 
 
@@ -62,13 +62,15 @@ class Pages:
 
     def __init__(self, feed: Feed, quality: Quality, pool: Pool) -> None:
         self._feed, self._quality, self._pool = feed, quality, pool
-        self._last: int | None = None
+        self._order = Numbering()
+        # Told twice, or the beginning of a new life that began as the one before.
+        self._held: list[Json] = []
         self._window: int | None = None
         self._group: int | None = None
         self._places: dict[int, tuple[int, int]] = {}
         self._numbers = (Numbers(), Numbers())
         self._sequence = 0
-        self.records = self.lost = self.restarts = 0
+        self.records = 0
         self._take: dict[str, Callable[[int, Json], None]] = {
             "created": self._created,
             "stored": self._stored,
@@ -76,18 +78,31 @@ class Pages:
             "updated": self._updated,
         }
 
+    @property
+    def lost(self) -> int:
+        """Events between those that came."""
+        return self._order.lost
+
+    @property
+    def restarts(self) -> int:
+        """How often the server began to count anew."""
+        return self._order.restarts
+
     def take(self, answer: Answer, events: Sequence[Json]) -> None:
         """Rows of one answer, all at the time of its arrival: events have none of their own."""
         for event in events:
-            data = section(event, "data")
-            does = self._take.get(str(data.get("type")))
-            self._number(answer.received_ns, whole(event, "event_id", FAR))
-            if does is None:
-                self._quality.add("invalid", "page events of a kind that is not known")
-                continue
-            self.records += 1
-            if self._is_followed(answer.received_ns, event):
-                does(answer.received_ns, data)
+            for each in self._placed(answer.received_ns, event):
+                self._one(answer.received_ns, each)
+
+    def _one(self, time_ns: int, event: Json) -> None:
+        data = section(event, "data")
+        does = self._take.get(str(data.get("type")))
+        if does is None:
+            self._quality.add("invalid", "page events of a kind that is not known")
+            return
+        self.records += 1
+        if self._is_followed(time_ns, event):
+            does(time_ns, data)
 
     def _is_followed(self, time_ns: int, event: Json) -> bool:
         window, group = whole(event, "window_size", FAR), whole(event, "layer_group_id", FAR)
@@ -103,23 +118,27 @@ class Pages:
             return False
         return True
 
-    def _number(self, time_ns: int, event: int) -> None:
-        if event < 0:
+    def _placed(self, time_ns: int, event: Json) -> Sequence[Json]:
+        """The events that are to be taken now."""
+        number = whole(event, "event_id", FAR)
+        if number < 0:
             self._quality.add("unstamped", "page events without a number")
-            return
-        if self._last is not None:
-            if 0 < event - self._last < _JUMP:
-                self.lost += event - self._last - 1
-            else:
-                self._forget(time_ns)
-        self._last = event
-
-    def _forget(self, time_ns: int) -> None:
-        """A server that counts anew was restarted: what was cached has gone."""
-        self.restarts += 1
-        self._quality.add("profiler", "the server began to count its page events anew: it was restarted")
-        self._window = None
-        self._clear(time_ns)
+            return (event,)
+        place = self._order.place(number, event)
+        if place == "same":
+            self._quality.add("duplicate", "page events that the server told twice: they count once")
+            self._held = [*self._held[1 - _MOST_HELD :], event]
+            return ()
+        held, self._held = self._held, []
+        if place == "late":
+            self._quality.add("profiler", "page events that came after later ones")
+        elif place == "anew":
+            # What was cached has gone.
+            self._quality.add("profiler", "the server began to count its page events anew: it was restarted")
+            self._window = None
+            self._clear(time_ns)
+            return (*held, event)
+        return (event,)
 
     def _clear(self, time_ns: int) -> None:
         for digest, (tier, number) in self._places.items():
