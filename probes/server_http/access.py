@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from inspector.errors import Unreadable, Usage
+from probes.server_http.redaction import without
 
 TOKEN = "INFLIGHT_TOKEN"
 """Names the token in the environment."""
@@ -26,8 +27,11 @@ class Access:
     certificates: ssl.SSLContext | None = None
 
     def without_token(self, text: str) -> str:
-        """`text` with the token out of it: some servers repeat what they are told."""
-        return text.replace(self.token, "***") if self.token else text
+        """`text` with the token out of it: some servers repeat what they are told.
+
+        Of what is decoded, and before it is cut: what is left of a token is no less a secret.
+        """
+        return without(self.token, text)
 
 
 def access(environment: Mapping[str, str], token_file: str | None, ca: str | None, insecure: bool) -> Access:

@@ -34,13 +34,17 @@ _FLUSH_S = 0.2
 
 @dataclass(frozen=True)
 class Outcome:
-    """Rows written, records known to be lost, how long; and what kept the recording from being closed."""
+    """Rows written, records known to be lost, how long; and what kept the recording from being closed.
+
+    Of `broken` answers nobody knows how many records stood in the rest of them.
+    """
 
     path: Path
     records: int
     lost: int
     seconds: float
     failure: InspectorError | None = None
+    broken: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def attach(plan: Plan, make: Callable[..., Run] = Run) -> Outcome:
     began = time.monotonic()
     greeting = greet(plan.address, plan.access, plan.seconds)
     probes = {each.path: {"method": each.method} for each in ENDPOINTS}
-    recording = Recording(plan.out, ["attach", str(plan.address)], probes)
+    recording = Recording(plan.out, ["attach", plan.access.without_token(str(plan.address))], probes)
     info = msgspec.structs.replace(recording.header.info, details=greeting.details)
     recording.header = msgspec.structs.replace(recording.header, info=info)
     configuration.tell(recording, _configuration(plan, greeting))
@@ -83,7 +87,7 @@ def attach(plan: Plan, make: Callable[..., Run] = Run) -> Outcome:
             run.look()
         run.finish()
         seconds = (time.monotonic_ns() - recording.start_ns) / 1e9
-        return Outcome(recording.path, recording.num_records(), run.lost, seconds, run.failure)
+        return Outcome(recording.path, recording.num_records(), run.lost, seconds, run.failure, run.broken)
 
 
 def _configuration(plan: Plan, greeting: Greeting) -> Configuration:
@@ -91,6 +95,8 @@ def _configuration(plan: Plan, greeting: Greeting) -> Configuration:
     told = read_server_info(greeting.settings, "/server_info")
     if plan.pid <= 0:
         return told
-    words, environment = processes.command(plan.pid), processes.environment(plan.pid)
+    clean = plan.access.without_token
+    words = [clean(word) for word in processes.command(plan.pid)]
+    environment = {name: clean(value) for name, value in processes.environment(plan.pid).items()}
     place = processes.folder(plan.pid) or Path("/")
     return merged([told, configuration.of_command(words, environment, place)])

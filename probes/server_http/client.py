@@ -8,6 +8,7 @@ import socket
 import ssl
 import time
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +41,8 @@ class NoAnswerError(Exception):
 @dataclass(frozen=True)
 class Answer:
     """Status and body; `cut` where there was more than is read, or it broke off. `asked_ns` and `received_ns` are
-    CLOCK_MONOTONIC, `epoch_ns` the wall clock when it was received; `location` is where a redirect leads.
+    CLOCK_MONOTONIC, `epoch_ns` the wall clock when it was received; `location` is where a redirect leads (without the
+    token).
     """
 
     status: int
@@ -77,9 +79,9 @@ class Client:
                 return self._ask(method, path, until)
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
-            why = "it does not answer in time" if time.monotonic() >= until else _why(error)
+            why = "it does not answer in time" if time.monotonic() >= until else _why(error, self._access.without_token)
             do = TRUST if isinstance(error, ssl.SSLCertVerificationError) else ""
-            raise NoAnswerError(self._access.without_token(why), do) from error
+            raise NoAnswerError(why, do) from error
 
     def close(self) -> None:
         """Hang up."""
@@ -118,7 +120,8 @@ class Client:
         if encoding != "identity":
             body, broken = _unpacked(body, encoding)
             cut = cut or broken
-        return Answer(response.status, body, cut, received, epoch, asked, response.headers.get("Location") or "")
+        location = self._access.without_token(response.headers.get("Location") or "")
+        return Answer(response.status, body, cut, received, epoch, asked, location)
 
     def _connect(self, until: float) -> http.client.HTTPConnection:
         where = self._address
@@ -245,7 +248,7 @@ def _left(until: float, most: float = SILENCE_S) -> float:
     return min(left, most)
 
 
-def _why(error: Exception) -> str:
+def _why(error: Exception, clean: Callable[[str], str]) -> str:
     if isinstance(error, TimeoutError):
         return "it does not answer in time"
     if isinstance(error, ConnectionRefusedError):
@@ -255,7 +258,7 @@ def _why(error: Exception) -> str:
     if isinstance(error, UnicodeError):
         return "that is no name of a host"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted ({shown(error.verify_message, _LONGEST_WHY)})"
+        return f"its certificate is not trusted ({shown(clean(error.verify_message), _LONGEST_WHY)})"
     if isinstance(error, ssl.SSLError):
-        return f"no secure connection: {shown(error.reason or str(error), _LONGEST_WHY)}"
-    return shown(getattr(error, "strerror", None) or str(error) or type(error).__name__, _LONGEST_WHY)
+        return f"no secure connection: {shown(clean(error.reason or str(error)), _LONGEST_WHY)}"
+    return shown(clean(getattr(error, "strerror", None) or str(error)) or type(error).__name__, _LONGEST_WHY)

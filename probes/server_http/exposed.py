@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from inspector.trace.quality import Quality
 from probes.server_http import triton
@@ -45,10 +45,11 @@ Key = tuple[str, Labels]
 
 
 class Exposed:
-    """Takes each answer; no more than MOST_SERIES different series."""
+    """Takes each answer; no more than MOST_SERIES different series. `clean` takes secrets out of its texts."""
 
-    def __init__(self, feed: Feed, quality: Quality, pool: Pool, loop: Loop) -> None:
+    def __init__(self, feed: Feed, quality: Quality, pool: Pool, loop: Loop, clean: Callable[[str], str] = str) -> None:
         self._feed, self._quality, self._pool, self._loop = feed, quality, pool, loop
+        self._clean = clean
         self._known: set[tuple[str, str]] = set()
         self._before: dict[Key, float] = {}
         self._before_ns = 0
@@ -59,7 +60,7 @@ class Exposed:
 
     def take(self, answer: Answer) -> None:
         """Samples of one answer."""
-        found = read(answer.body.decode("utf-8", "replace"))
+        found = read(answer.body.decode("utf-8", "replace"), self._clean)
         if found.wrong:
             self._quality.add("invalid", "lines of Prometheus text that could not be read", found.wrong)
         at = answer.received_ns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 MOST_LINE = 1 << 16
@@ -40,8 +40,10 @@ class Read(NamedTuple):
     wrong: int
 
 
-def read(text: str) -> Read:
-    """All samples of a text. What is beyond the bounds counts as lines that could not be read."""
+def read(text: str, clean: Callable[[str], str] = str) -> Read:
+    """All samples of a text. What is beyond the bounds counts as lines that could not be read. `clean` takes secrets
+    out of names, labels and units.
+    """
     kinds: dict[str, str] = {}
     units: dict[str, str] = {}
     samples: list[Sample] = []
@@ -66,8 +68,9 @@ def read(text: str) -> Read:
         if found is None:
             wrong += 1
         else:
-            samples.append(found)
-    return Read(samples, units, wrong)
+            labels = tuple((clean(key), clean(value)) for key, value in found.labels)
+            samples.append(found._replace(name=clean(found.name), family=clean(found.family), labels=labels))
+    return Read(samples, {clean(family): clean(unit) for family, unit in units.items()}, wrong)
 
 
 def is_exposition(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -62,7 +63,10 @@ class Feed:
         self._tables.setdefault(table, []).extend(tuple(row) for row in rows)
 
     def counter(self, time_ns: int, name: str, unit: str, value: float) -> None:
-        """A sample of a counter of the server."""
+        """A sample of a counter of the server; one that is no number, or beyond all of them, is noted instead."""
+        if not math.isfinite(value):
+            self.quality.add("invalid", "samples of counters that are no finite numbers")
+            return
         self.add("counters", [(time_ns, self.name(name), self.name(unit), -1, value)])
 
     def probe(self, time_ns: int, name: str, state: str, records: int, lost: int, message: str) -> None:

@@ -10,9 +10,10 @@ from inspector.errors import Unreadable
 from probes.server_http.access import TOKEN, Access
 from probes.server_http.address import Address
 from probes.server_http.client import Answer, Client, NoAnswerError
+from probes.server_http.redaction import tree_without
 from probes.server_http.words import details, shown
 
-PATIENCE_S = 5.0
+PATIENCE_S = 10.0
 """For each question. What the server has to say here costs it nothing."""
 _SERVER_INFO = "/server_info"
 _ASKED = (("/version", "version"), (_SERVER_INFO, "server settings"))
@@ -30,7 +31,7 @@ def greet(address: Address, access: Access, seconds: float | None = None) -> Gre
     """Ask it, within so many seconds. Raises Unreadable when nobody answers, or it wants something of us first."""
     until = time.monotonic() + min(2 * PATIENCE_S, seconds or 2 * PATIENCE_S)
     client = Client(address, access)
-    told = {"server": str(address)}
+    told = {"server": access.without_token(str(address))}
     settings: object = None
     try:
         for path, key in _ASKED:
@@ -43,8 +44,8 @@ def greet(address: Address, access: Access, seconds: float | None = None) -> Gre
                 raise Unreadable(f"cannot attach to {address}", str(error), do) from error
             _refuse(address, answer)
             if answer.status == 200:
-                told[key] = details(access.without_token(answer.body.decode("utf-8", "replace")).encode())
-                settings = _json(answer) if path == _SERVER_INFO else settings
+                told[key] = details(answer.body, access.without_token)
+                settings = _json(answer, access.token) if path == _SERVER_INFO else settings
     finally:
         client.close()
     return Greeting(told, settings)
@@ -60,9 +61,9 @@ def _refuse(address: Address, answer: Answer) -> None:
         raise Unreadable(what, f"it sends us {where}, which is not followed", "attach to that address, if you trust it")
 
 
-def _json(answer: Answer) -> object:
+def _json(answer: Answer, token: str) -> object:
     try:
-        found: object = json.loads(answer.body)
+        found: object = tree_without(token, json.loads(answer.body))
     except (ValueError, RecursionError):
         return None
     return found

@@ -22,6 +22,8 @@ _AT_ONCE = 50
 _NEARLY_FULL = 900
 """Servers keep 1,000 records by default and drop the oldest."""
 _ABSENT = (404, 405, 501)
+# A part of what there is (206) is better than nothing, and has been taken away from the server.
+_TELLS = (200, 203, 206)
 _ABSENT_S = 30.0
 _MOST_RETRY_S = 5.0
 MOST_HELD = 128 << 20
@@ -141,7 +143,7 @@ class Poller(threading.Thread):
             self.state, self.message, self._wait = "off", "this server does not have it", _ABSENT_S
             self.is_absent = True
             return
-        if answer.status != 200:
+        if answer.status not in _TELLS:
             self._fail(_why(answer))
             return
         self.state, self.message, self._was_there = "running", "", True

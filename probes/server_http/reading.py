@@ -16,13 +16,15 @@ FAR = 2**62
 MOST_ITEM = 16 << 20
 """Characters of one item of an array; a longer one is not looked at."""
 _FIRST_LOOK = 1 << 16
-_DECODER = json.JSONDecoder()
+_LONGEST_INT = 4000
+_DECODER = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) < _LONGEST_INT else math.inf)
+_MARK = "\ufeff"
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def is_array(body: bytes) -> bool:
     """Whether a body begins as a JSON array does."""
-    return body[:4096].lstrip()[:1] == b"["
+    return body[:4096].removeprefix(_MARK.encode()).lstrip()[:1] == b"["
 
 
 def items(body: bytes, keep: Callable[[Any], Any] = lambda item: item) -> tuple[list[Any], bool]:
@@ -30,7 +32,7 @@ def items(body: bytes, keep: Callable[[Any], Any] = lambda item: item) -> tuple[
 
     One item at a time, so that no more is held than is kept of them.
     """
-    text = body.decode("utf-8", "replace")
+    text = body.decode("utf-8", "replace").removeprefix(_MARK)
     found: list[Any] = []
     at = _past_space(text, 0)
     if text[at : at + 1] != "[":

@@ -52,7 +52,8 @@ class Run:
     """From `start` to `finish`, with `look` in between, several times a second."""
 
     def __init__(self, address: Address, access: Access, recording: Recording, pid: int, greeting: Greeting) -> None:
-        self._recording, self._address, self._pid = recording, address, pid
+        self._recording, self._pid = recording, pid
+        self._address = access.without_token(str(address))
         self._feeds: list[Feed] = []
         quality, loop = recording.quality, Loop(recording.quality)
         loop.learn(greeting.settings)
@@ -60,11 +61,13 @@ class Run:
         self._ranks = Ranks(self._feed_of_rank, quality, loop)
         self._feed = self._ranks.first.feed
         self._requests = Requests(self._feed_of_start, quality, pid > 0 or address.is_here)
-        self._exposed = Exposed(self._feed, quality, Pool(self._feed), loop)
+        self._exposed = Exposed(self._feed, quality, Pool(self._feed), loop, access.without_token)
         self._told: queue.SimpleQueue[Told] = queue.SimpleQueue()
         self._held = Held()
         self._pollers = [Poller(address, access, each, self._told, self._held) for each in ENDPOINTS]
         self._failure: InspectorError | None = None
+        self.broken = 0
+        """Answers that broke off: nobody knows how many records stood in the rest of them."""
         self._probe_ns = 0
         self._say_at = time.monotonic() + _SAY_S
 
@@ -120,6 +123,8 @@ class Run:
         except OSError as error:
             why = error.strerror or str(error)
             do = f"what was recorded until then opens: {self._recording.path}"
+            if not self._recording.path.exists():
+                why, do = "its folder is gone", "choose a place that stays"
             self._failure = Missing("the recording stopped", why, do)
         if time.monotonic() >= self._say_at:
             self._say_at = time.monotonic() + _SAY_S
@@ -176,9 +181,7 @@ class Run:
         ranks = self._ranks.all
         if path == METRICS:
             of_triton = self._exposed.records if self._exposed.is_triton else 0
-            return sum(rank.iterations.records for rank in ranks) + of_triton, sum(
-                rank.iterations.lost for rank in ranks
-            )
+            return self._num_iterations + of_triton, sum(rank.iterations.lost for rank in ranks)
         if path == EVENTS:
             return sum(rank.pages.records for rank in ranks), sum(rank.pages.lost for rank in ranks)
         if path == PERF:
@@ -193,6 +196,7 @@ class Run:
             self._requests.compare(answer)
             return
         if not told.whole:
+            self.broken += 1
             quality.add("truncated", f"answers of {told.path} that broke off: what else stood in them is lost")
         if told.is_array and told.path in (METRICS, PERF, EVENTS):
             if told.path == METRICS:
@@ -214,10 +218,12 @@ class Run:
 
     def _say(self) -> None:
         troubles = [f"{poller.path}: {poller.message}" for poller in self._pollers if poller.state == "failed"]
-        counts = [self._counts(path)[0] for path in (METRICS, PERF, EVENTS)]
+        counts = [self._num_iterations, *(self._counts(path)[0] for path in (PERF, EVENTS))]
         text = "{:,} iterations, {:,} requests, {:,} page events, {:,} lost".format(*counts, self.lost)
         if self._exposed.records:
             text = f"{self._exposed.records:,} samples of counters, {text}"
+        if self.broken:
+            text += f", {self.broken:,} answers broke off"
         report("; ".join([text, *troubles]))
 
     def _note_missing(self, missing: dict[str, str]) -> None:
@@ -253,6 +259,10 @@ class Run:
         except InspectorError as error:
             self._failure = error
         recording.leave()
+
+    @property
+    def _num_iterations(self) -> int:
+        return sum(rank.iterations.records for rank in self._ranks.all)
 
     def _num_rows(self, table: str) -> int:
         return sum(feed.num_rows(table) for feed in self._feeds)

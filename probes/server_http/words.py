@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 _MOST_DETAILS = 2000
 MOST_NAME = 300
@@ -18,13 +19,15 @@ def shown(text: str, most: int = MOST_NAME) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def details(body: bytes) -> str:
-    """A body for people: JSON on one line, any other text with its white space put together."""
+def details(body: bytes, clean: Callable[[str], str]) -> str:
+    """A body for people: JSON on one line, any other text with its white space put together; `clean` takes secrets
+    out of what was decoded.
+    """
     try:
         text = json.dumps(json.loads(body), separators=(",", ":"), ensure_ascii=False)
     except (ValueError, RecursionError):
         text = " ".join(body.decode("utf-8", "replace").split())
-    return shown(text, _MOST_DETAILS)
+    return shown(clean(text), _MOST_DETAILS)
 
 
 def _escape(letter: str) -> str:

@@ -223,8 +223,8 @@ def test_a_path_that_is_asked_anyway_is_no_part_of_the_address(text: str, prefix
 def test_texts_are_harmless() -> None:
     assert shown("a\x1b[2J\x9b\u202e\ud800\n") == "a\\x1b[2J\\x9b\\u202e\\ud800\\x0a"
     assert len(shown("x" * 10_000, 20)) == 20
-    assert details(b'{"a": "\\u001b[2J\xc3\xa9"}') == '{"a":"\\u001b[2J\u00e9"}'
-    assert details(b"\xff <b>\r\n x") == "\ufffd <b> x"
+    assert details(b'{"a": "\\u001b[2J\xc3\xa9"}', str) == '{"a":"\\u001b[2J\u00e9"}'
+    assert details(b"\xff <b>\r\n x", str) == "\ufffd <b> x"
 
 
 def test_a_connection_that_was_closed_meanwhile_is_made_anew() -> None:

@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import inspector
@@ -48,6 +49,36 @@ def test_half_an_answer_gives_the_records_before_the_break(out: Path) -> None:
         trace = record(server, out, asked(server, "GET /metrics", 7))
     assert trace["iterations"]["iteration"].tolist() == [1, 2, 9]
     assert trace.quality.count("truncated") == 2
+
+
+def test_numbers_without_end_marks_and_parts_cost_nothing_else(out: Path) -> None:
+    """What is drained is gone from the server: one odd value may not take the rest along."""
+    endless = json.dumps(pytorch(3)).replace('"iterLatencyMS": 12.5', '"iterLatencyMS": ' + "9" * 5000)
+    assert "9" * 5000 in endless
+    body = f"\ufeff[{json.dumps(pytorch(2))},{endless},{json.dumps(pytorch(4))}]".encode()
+
+    def part(handler: Any) -> None:
+        handler.send_response(206)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    with stand_in() as server:
+        server.say("GET /metrics", [pytorch(1)], part)
+        trace = record(server, out, asked(server, "GET /metrics", 4))
+    assert sorted(trace["iterations"]["iteration"].tolist()) == [1, 2, 3, 4]
+    assert trace.quality.count("truncated") == 0
+    assert trace.quality.count("profiler-loss") == 0
+
+
+def test_samples_beyond_all_numbers_are_noted_and_not_stored(out: Path) -> None:
+    wild = pytorch(1)
+    wild["kvCacheStats"]["cacheHitRate"] = 1e308
+    with stand_in() as server:
+        server.say("GET /metrics", [wild])
+        trace = record(server, out, asked(server, "GET /metrics", 3))
+    assert np.isfinite(trace["counters"]["value"]).all()
+    assert trace.quality.count("invalid") == 1
 
 
 def test_errors_and_closed_connections_are_outlived(out: Path) -> None:
