@@ -296,7 +296,6 @@ def _text(trace: Trace, found: dict[str, Any]) -> str:
     ]
     for engine in found.get("layers", ()):
         lines += _layer_lines(engine)
-    lines += _configuration_lines(trace)
     for result in found.get("results", ()):
         lines += ["", f"Results of nsys recipe {result['recipe']} over {len(result['reports']):,} reports"]
         lines += [f"  {table['name']}: {table['rows']:,} rows" for table in result["tables"]]
@@ -334,6 +333,7 @@ def _text(trace: Trace, found: dict[str, Any]) -> str:
         if causes:
             lines += ["", table(("  idle because of", "time", "of idle", ""), causes, left=(0, 3))]
     lines += serving_lines(found["serving"])
+    lines += _configuration_lines(trace)
     notes = found["quality"]["notes"]
     if notes:
         lines += ["", "Notes"]
