@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import shlex
 import shutil
 import signal
@@ -57,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
 
     command = [sys.executable, "-I", "-m", "probes.workloads.engine", *given]
     command += ["--control"] if args.control else []
+    # A workload of the user outlives its recorder; this one is of no use to anybody then.
+    command += ["--end-with", str(os.getpid())]
     # On a processor its devices are stages, with numbers that GPUs of this machine have as well.
     outcome = run_recorded(Plan(command, Path(out), args.seconds, args.control, _NICE, args.device == "cuda"))
     if outcome.failure is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import io
 import os
 import signal
@@ -18,6 +19,8 @@ from probes.workloads.engine.control import follow
 from probes.workloads.engine.options import Options
 
 NICENESS = 5
+_SET_DEATH_SIGNAL = 1
+"""PR_SET_PDEATHSIG of prctl(2)."""
 _FIGURES_EVERY = 1.0
 _NEEDED = ("torch", "safetensors", "numpy")
 
@@ -27,8 +30,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("engine", description="A small inference engine, as a workload to look at.")
     engine_options.add_arguments(parser)
     parser.add_argument("--control", action="store_true", help="take changes as JSON lines on standard input")
+    parser.add_argument(
+        "--end-with", type=int, metavar="PID", help="end when that process ends, which started this one"
+    )
     args = parser.parse_args(argv)
     interrupts = Interrupts()
+    if args.end_with is not None and not end_with(args.end_with):
+        complain("who started the engine is gone")
+        return 0
     try:
         options = engine_options.from_args(args)
         if not (options.rate or args.control or options.port is not None):
@@ -76,6 +85,16 @@ def run(options: Options, control: bool, interrupts: Interrupts) -> None:
         finally:
             interrupts.stop = None
             say(ticker.stop())
+
+
+def end_with(pid: int) -> bool:
+    """Have the system send SIGTERM here when the parent ends, killed or not; whether `pid` still is the parent.
+
+    Where the system cannot (it is no Linux), only the answer.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
+    return os.getppid() == pid
 
 
 class Interrupted(BaseException):
