@@ -26,6 +26,9 @@ class _Chip:
     held: Pass
 
 
+_WHO_RECORDS = "the built-in engine records those of one request in four"
+
+
 class RibbonView(QAbstractScrollArea):
     """Chips: colour, pattern and a mark say what became of a token; what was turned down is struck out."""
 
@@ -34,6 +37,7 @@ class RibbonView(QAbstractScrollArea):
         self._theme = theme
         self._ribbon: Ribbon | None = None
         self._iteration: int | None = None
+        self._why = ""
         self._chips: list[_Chip] = []
         self._pointer: QPointF | None = None
         self.setAccessibleName("Token ribbon")
@@ -41,8 +45,12 @@ class RibbonView(QAbstractScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.viewport().setMouseTracking(True)
 
-    def show_ribbon(self, ribbon: Ribbon | None, iteration: int | None = None) -> None:
-        """Show that, with the pass of an iteration (its number) marked and in sight; else at its end, if it goes on."""
+    def show_ribbon(self, ribbon: Ribbon | None, iteration: int | None = None, why: str = "") -> None:
+        """Show that, with the pass of an iteration (its number) marked and in sight; else at its end, if it goes on.
+
+        `why` there are no texts, '' where the trace does not say.
+        """
+        self._why = why
         sought = iteration is not None and iteration != self._iteration
         self._iteration = iteration
         other = self._ribbon is None or ribbon is None or ribbon.request != self._ribbon.request
@@ -93,7 +101,7 @@ class RibbonView(QAbstractScrollArea):
         if self._ribbon is None:
             painter.setPen(theme.color("muted"))
             flags = int(Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap)
-            text = "No token texts in this trace: the built-in engine records those of one request in four"
+            text = f"No token texts in this trace: {self._why or _WHO_RECORDS}"
             painter.drawText(QRectF(self.viewport().rect()), flags, text)
             return
         shift, height = self.verticalScrollBar().value(), self.viewport().height()

@@ -54,6 +54,7 @@ class Run(View):
         self._options: tuple[Option, ...] = ()
         self._answer: ProbeRows | None = None
         self._choosing = False
+        self._scale = self.theme.scale
         self.paint_background()
         self._pages = QStackedWidget()
         layout = QVBoxLayout(self.content)
@@ -98,7 +99,9 @@ class Run(View):
         self._title.retheme()
         self.middle.retheme()
         self.probes.retheme()
-        if self._options:
+        if self._options and self._scale != self.theme.scale:
+            # Colours come to fields by themselves, sizes do not.
+            self._scale = self.theme.scale
             self.form.set_options(self._options, self.form.values())
             self._show_knobs(self.knobs.values())
         self._changed()

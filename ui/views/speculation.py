@@ -92,7 +92,9 @@ class Speculation(View):
         self.note.setToolTip("\n".join(notes))
         self.note.setVisible(bool(notes))
         self._fill_table()
-        self.ribbon.show_ribbon(answer.ribbon, self.session.selection.iteration)
+        trace = self.session.trace
+        why = trace.info.missing.get("tokens", "") if trace is not None else ""
+        self.ribbon.show_ribbon(answer.ribbon, self.session.selection.iteration, why)
         self.ribbon_title.setText(self._ribbon_words())
 
     def rows_for_copy(self) -> Rows | None:
