@@ -142,7 +142,12 @@ def rule_words(cause: Cause, following: Next) -> Words:
             "most in one gap",
             "",
         )
-    return f"not {cause.name}: {why}; most in one gap of the rest", f"not {cause.name}: {why}", f"not {cause.name}", ""
+    return (
+        f"not {cause.name}: {why}; most in one gap of the rest",
+        f"not {cause.name}: {why}",
+        f"other than {cause.name}",
+        "",
+    )
 
 
 def next_words(following: Next) -> Words:
