@@ -39,6 +39,11 @@ _STDIN, _STDOUT = 0, 1
 _DRAIN_S = 0.1
 NOT_WANTED = "it was not asked for"
 UNDER_NSYS = "since Nsight Systems owns CUPTI there"
+_STRANGERS = "nothing was recorded from within the workload"
+_WHY_STRANGERS = (
+    "No process of it imported torch or TensorRT-LLM, or Python ran with -I, -E, -S or without its environment, which "
+    "keep the probes out"
+)
 PROBES = {
     "rings": {"emptied every": "100 ms"},
     "host": {"sampled every": "500 ms", "from": "/proc"},
@@ -288,6 +293,7 @@ class _Run:
         try:
             self._recording.drain()
             self._sampling.finish()
+            self._note_strangers()
             self._recording.finish()
         except OSError as error:
             self._fail(error)
@@ -313,6 +319,13 @@ class _Run:
                 say(f"{path} stays as streams, which open more slowly: {error.strerror or error}")
         except InspectorError as error:
             self._failure = error
+
+    def _note_strangers(self) -> None:
+        """Say that no process of the workload told of itself, where some were to."""
+        wanted = self._plan.probes & {"kernels", "executor"}
+        if wanted and self._plan.nsys is None and not self._recording.pids and not self._unmade:
+            say(f"{_STRANGERS}. {_WHY_STRANGERS}")
+            self._recording.quality.add("probe", f"{_STRANGERS}: {_WHY_STRANGERS}")
 
     def _note_death(self) -> None:
         """Say in the recording what ended the workload where that was not its own doing, nor what it was asked to."""

@@ -316,6 +316,17 @@ def test_only_the_probes_that_were_asked_for_are_there(start: Start, tmp_path: P
     assert "NVML" not in probes
 
 
+@pytest.mark.parametrize("options", [["-I"], ["-S"], ["-E"]])
+def test_a_workload_that_keeps_the_probes_out_is_said_to(tmp_path: Path, options: list[str]) -> None:
+    out = tmp_path / "x.inflight"
+    command = [sys.executable, *options, "-c", "print('there')"]
+    record = [sys.executable, "-m", "inspector", "record", "--headless", "--out", str(out), "--", *command]
+    done = subprocess.run(record, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    assert "nothing was recorded from within the workload. No process of it imported torch" in done.stderr
+    (note,) = inspector.open(out).quality.find("probe")
+    assert "-I, -E, -S" in note.text
+
+
 def test_a_workload_that_dies_of_a_signal_leaves_a_note(start: Start, tmp_path: Path) -> None:
     process = start("wait", "5")
     os.kill(ready(process), signal.SIGKILL)
