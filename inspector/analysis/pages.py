@@ -187,9 +187,12 @@ def settled_use(trace: Trace, which: slice) -> Int:
 
 
 def busiest(trace: Trace) -> int:
-    """When most pages were in use, ns; 0 without events."""
+    """When most pages were in use since the trace began, ns; 0 where nobody tells."""
     times = use_times(trace)
-    return int(times[int(np.argmax(settled_use(trace, slice(None))))]) if len(times) else 0
+    # A server tells of iterations too that it made before it was asked for the first time.
+    first = int(np.searchsorted(times, 0))
+    used = settled_use(trace, slice(first, None))
+    return int(times[first + int(np.argmax(used))]) if len(used) else 0
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ _MISSING = {
     "steps": "the server told of none: set enable_iter_perf_stats and enable_iter_req_stats, or launch it with "
     "inflight record, which tells more",
     "kernels": "a server does not tell over HTTP what its GPUs ran: launch it with inflight record, or with nsys",
+    "devices": "a server does not tell over HTTP what the memory of its GPUs does: launch it with inflight record",
     "tokens": "a server does not tell token texts over HTTP: launch it with inflight record",
     "stage_work": "a server does not tell over HTTP what its stages did: launch it with inflight record",
 }

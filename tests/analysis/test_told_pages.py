@@ -110,6 +110,16 @@ def test_what_is_told_in_words() -> None:
     assert lines["can be had"] == "8 · 5 free, 3 cached"
 
 
+def test_the_busiest_moment_lies_in_the_trace() -> None:
+    """A server tells of iterations from before it was asked; the trace begins where it was."""
+    found = [(12, set(range(12)), set(), False), (12, {1}, set(), False), (12, {1, 2}, set(), False)]
+    trace = server_trace(found, _SIZE)
+    assert busiest(trace) == 1
+    trace["iterations"]["start"][:] -= 9
+    late = Trace(trace.info, dict(trace.tables), trace.names, trace.quality)
+    assert busiest(late) == 12
+
+
 def test_where_events_tell_who_holds_a_page_they_count() -> None:
     trace = engine_trace()
     assert (trace["iterations"]["used_blocks"] >= 0).any()

@@ -18,6 +18,7 @@ from inspector.trace.selection import Window
 from inspector.trace.trace import TraceInfo
 from tests.ui.user import User
 from ui.views.bandwidth import MemoryBandwidth
+from ui.views.view import State
 
 
 @pytest.fixture
@@ -100,3 +101,16 @@ def test_a_run_without_dram_counters_says_how_to_get_them(user: User, tmp_path: 
     view.grab()
     assert user.sees("--gpu-metrics-devices")
     assert view.strips.places() == []
+
+
+def test_counters_of_a_server_alone_are_no_bandwidth(user: User) -> None:
+    builder = Builder()
+    series = builder.series("active requests", "requests", process=builder.process(pid=1, name="server"))
+    builder.add("counters", time=[0, 10], series=series, value=[1.0, 2.0])
+    why = "a server does not tell of its GPUs"
+    user.session.set_trace(builder.build(TraceInfo(("a.inflight",), "recording", missing={"devices": why})))
+    user.window.show_view("bandwidth")
+    found = user.window.views["bandwidth"]
+    assert isinstance(found, MemoryBandwidth)
+    assert found.state is State.NO_DATA
+    assert user.sees("A server does not tell of its GPUs")

@@ -26,6 +26,9 @@ class _Chip:
     held: Pass
 
 
+_WHO_RECORDS = "the built-in engine records those of one request in four"
+
+
 class RibbonView(QAbstractScrollArea):
     """Chips: colour, pattern and a mark say what became of a token; what was turned down is struck out."""
 
@@ -33,6 +36,7 @@ class RibbonView(QAbstractScrollArea):
         super().__init__()
         self._theme = theme
         self._ribbon: Ribbon | None = None
+        self._why = ""
         self._chips: list[_Chip] = []
         self._pointer: QPointF | None = None
         self.setAccessibleName("Token ribbon")
@@ -40,8 +44,9 @@ class RibbonView(QAbstractScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.viewport().setMouseTracking(True)
 
-    def show_ribbon(self, ribbon: Ribbon | None) -> None:
-        """Show that; at its end, where it goes on."""
+    def show_ribbon(self, ribbon: Ribbon | None, why: str = "") -> None:
+        """Show that; at its end, where it goes on. `why` there are no texts, '' where the trace does not say."""
+        self._why = why
         other = self._ribbon is None or ribbon is None or ribbon.request != self._ribbon.request
         at_end = self.verticalScrollBar().value() >= self.verticalScrollBar().maximum()
         self._ribbon = ribbon
@@ -87,7 +92,7 @@ class RibbonView(QAbstractScrollArea):
         if self._ribbon is None:
             painter.setPen(theme.color("muted"))
             flags = int(Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap)
-            text = "No token texts in this trace: the built-in engine records those of one request in four"
+            text = f"No token texts in this trace: {self._why or _WHO_RECORDS}"
             painter.drawText(QRectF(self.viewport().rect()), flags, text)
             return
         shift, height = self.verticalScrollBar().value(), self.viewport().height()

@@ -90,7 +90,8 @@ class Speculation(View):
         self.note.setToolTip("\n".join(notes))
         self.note.setVisible(bool(notes))
         self._fill_table()
-        self.ribbon.show_ribbon(answer.ribbon)
+        trace = self.session.trace
+        self.ribbon.show_ribbon(answer.ribbon, trace.info.missing.get("tokens", "") if trace is not None else "")
         self.ribbon_title.setText(self._ribbon_words())
 
     def rows_for_copy(self) -> Rows | None:
