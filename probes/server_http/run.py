@@ -38,6 +38,7 @@ _MISSING = {
 }
 _NEVER_TOLD = {
     "kernels": "a server does not tell over HTTP what its GPUs ran: launch it with inflight record, or with nsys",
+    "devices": "a server does not tell over HTTP what the memory of its GPUs does: launch it with inflight record",
     "tokens": "a server does not tell token texts over HTTP: launch it with inflight record",
     "stage_work": "a server does not tell over HTTP what its stages did: launch it with inflight record",
 }

@@ -26,6 +26,7 @@ from tests.engine_traces import Setup, engine_trace
 from tests.ui.user import User
 from ui.bandwidth.bars import has_bars
 from ui.views.bandwidth import MemoryBandwidth
+from ui.views.view import State
 
 
 @pytest.fixture
@@ -161,3 +162,16 @@ def test_without_counters_the_modelled_bytes_stand_alone(user: User) -> None:
     narrow = bandwidth_picture(known, 0, known.whole, None, 8)
     assert narrow.bars.of.sum() == len(trace["iterations"])
     assert narrow.bars.top_rate == picture.bars.top_rate
+
+
+def test_counters_of_a_server_alone_are_no_bandwidth(user: User) -> None:
+    builder = Builder()
+    series = builder.series("active requests", "requests", process=builder.process(pid=1, name="server"))
+    builder.add("counters", time=[0, 10], series=series, value=[1.0, 2.0])
+    why = "a server does not tell of its GPUs"
+    user.session.set_trace(builder.build(TraceInfo(("a.inflight",), "recording", missing={"devices": why})))
+    user.window.show_view("bandwidth")
+    found = user.window.views["bandwidth"]
+    assert isinstance(found, MemoryBandwidth)
+    assert found.state is State.NO_DATA
+    assert user.sees("A server does not tell of its GPUs")

@@ -27,13 +27,18 @@ _HOW = (
 )
 
 
+_NO_COUNTERS = "No memory bandwidth to show: no device counters were recorded in this trace."
+
+
 class MemoryBandwidth(View):
     """Figures above, strips below; the strips show the window that all views share."""
 
     ID: ClassVar[str] = "bandwidth"
     TITLE: ClassVar[str] = "Memory bandwidth"
     NEEDS: ClassVar[tuple[Need, ...]] = (
-        Need(("counters",), "No memory bandwidth to show: no device counters were recorded in this trace."),
+        Need(("counters",), _NO_COUNTERS),
+        # Counters of a process alone say nothing of a device.
+        Need(("devices",), _NO_COUNTERS),
     )
 
     def __init__(self, host: Host) -> None:
