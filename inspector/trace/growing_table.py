@@ -62,6 +62,8 @@ class GrowingTable:
         size = len(next(iter(columns.values())))
         serials = np.arange(self._serials, self._serials + size, dtype=np.int64)
         self._serials += size
+        if not size:
+            return serials
         self._waiting.append(
             {
                 **columns,

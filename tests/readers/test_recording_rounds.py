@@ -63,3 +63,15 @@ def test_what_was_read_does_not_wait_for_the_end(monkeypatch: pytest.MonkeyPatch
     assert shown[len(shown) // 2] > 500
     assert [each.done for each in told[1:]] == sorted(each.done for each in told[1:])
     assert told[-1].done < told[-1].total
+
+
+def test_rounds_in_which_no_row_of_a_table_is_sound_leave_the_others_readable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "_ROUND_BYTES", 200)
+    monkeypatch.setattr(streams, "_LATE_NS", 0)
+    monkeypatch.setattr(arrow_reader, "_CHUNK", 200)
+    with folder() as made:
+        done: dict[str, int] = {}
+        for piece in (("one", [(0, -1)]), ("one", [(0, -1)]), ("one", [(0, 0)])):
+            write(made, piece, done)
+        made.end()
+        assert opened(made.path).quality.count("reversed") > 0
