@@ -36,7 +36,7 @@ CODES: dict[str, tuple[Severity, str]] = {
 
 @dataclass(frozen=True)
 class Note:
-    """`count` things of kind `code` (a key of CODES), in words, and where the first one stands."""
+    """`count` things of kind `code` (a key of CODES), in words, and where the one that was met first stands."""
 
     code: str
     count: int

@@ -9,9 +9,14 @@ from hypothesis import strategies as st
 from inspector.readers.reader import Progress
 from inspector.readers.recording import read, streams
 from inspector.trace import arrow_reader
+from inspector.trace.quality import Quality
 from inspector.trace.table import Table
 from tests.readers.recordings import opened
 from tests.readers.test_follow import BOOT, MS, PIECES, Piece, assert_same, folder, start, write
+
+
+def noted(quality: Quality) -> list[tuple[str, str, int]]:
+    return sorted((note.code, note.text, note.count) for note in quality.notes)
 
 
 @settings(max_examples=60, deadline=None)
@@ -29,7 +34,8 @@ def test_rounds_of_any_size_give_the_same(pieces: list[Piece], size: int, chunk:
             patch.setattr(arrow_reader, "_CHUNK", chunk)
             found = opened(made.path)
         assert_same(found, expected)
-        assert found.quality.notes == expected.quality.notes
+        # Which of them was met first depends on how much is read at once.
+        assert noted(found.quality) == noted(expected.quality)
 
 
 def test_what_was_read_does_not_wait_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
