@@ -95,7 +95,7 @@ def _ended(out: str, outcome: Outcome | Recorded) -> int:
         raise outcome.failure
     lost = f", {outcome.lost:,} lost" if outcome.lost else ""
     broken = getattr(outcome, "broken", 0)
-    lost += f", {broken:,} answers broke off, and what else stood in them is lost" if broken else ""
+    lost += f", answers that broke off: {broken:,}, and what else stood in them is lost" if broken else ""
     shown = shlex.quote(os.fspath(out))
     common.print_text(
         f"{out}: {outcome.seconds:.1f} s, {outcome.records:,} records{lost}\n"

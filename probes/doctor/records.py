@@ -110,8 +110,8 @@ def nsys(machine: Machine) -> Check:
 def room(machine: Machine, folder: Path | None = None) -> Check:
     """Whether the disk under the current folder takes a recording."""
     what = "room for recordings in this folder"
-    place = folder or Path.cwd()
     try:
+        place = folder or Path.cwd()
         free = shutil.disk_usage(place).free
     except OSError as error:
         return Check(what, "no", error.strerror or str(error), "change to a folder that exists")

@@ -18,7 +18,8 @@ _TOLERANCE_NS = 2_000_000
 # Seconds in floating point, of a machine that runs for months.
 _RESOLUTION_NS = 1000
 _LATE_NS = 60 * 10**9
-_OLDEST_NS = 7 * _DAY_NS
+# A recording holds what lies within a day.
+_OLDEST_NS = _DAY_NS // 2
 # Iterations of micro-batches may be told a little out of order.
 _SLACK_NS = 10**9
 _FOUND = "times of iterations are the server's wall clock, whose zone was found from when they arrived"
@@ -32,7 +33,7 @@ class WallClock:
     ahead of ours would give records of the future: its stamps are then moved by as much.
 
     A stamp that cannot be costs the time of its own record only: one out of order with those around it, one of the
-    future, one of more than a week ago. That the server's clock is another one than before is believed when two
+    future, one of more than half a day ago. That the server's clock is another one than before is believed when two
     answers in a row say the same.
     """
 

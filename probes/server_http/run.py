@@ -224,7 +224,7 @@ class Run:
         if self._exposed.records:
             text = f"{self._exposed.records:,} samples of counters, {text}"
         if self.broken:
-            text += f", {self.broken:,} answers broke off"
+            text += f", answers that broke off: {self.broken:,}"
         report("; ".join([text, *troubles]))
 
     def _note_missing(self, missing: dict[str, str]) -> None:

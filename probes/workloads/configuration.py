@@ -85,7 +85,11 @@ def of_command(words: Sequence[str], environment: Mapping[str, str], place: Path
 
 def of_launch(given: Sequence[str], run: Sequence[str], environment: Mapping[str, str]) -> Configuration:
     """Of a command as it was `given`, and as it is `run`: with options of ours, which fill only what was left open."""
-    place = Path.cwd()
+    try:
+        place = Path.cwd()
+    except FileNotFoundError:
+        # It was taken away; what is named from there is not found.
+        place = Path("/")
     asked = of_command(given, environment, place)
     added = of_command(run, environment, place) if list(given) != list(run) else Configuration()
     return Configuration({**added.settings, **asked.settings}, asked.notes)

@@ -316,6 +316,18 @@ def test_only_the_probes_that_were_asked_for_are_there(start: Start, tmp_path: P
     assert "NVML" not in probes
 
 
+def test_in_a_folder_that_was_taken_away_what_has_a_whole_path_is_recorded(tmp_path: Path) -> None:
+    out = tmp_path / "x.inflight"
+    record = [sys.executable, "-m", "inspector", "record", "--headless", "--out", str(out), "--", "true"]
+    script = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"'
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["sh", "-c", script, "-", *record], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert header.read(out).state == "complete"
+
+
 @pytest.mark.parametrize("options", [["-I"], ["-S"], ["-E"]])
 def test_a_workload_that_keeps_the_probes_out_is_said_to(tmp_path: Path, options: list[str]) -> None:
     out = tmp_path / "x.inflight"
