@@ -195,6 +195,9 @@ class TrackRows:
         start, end = (times[rows] for times in spans(trace, table))
         if since and not len(start):
             return before
+        if before and table != "marks" and start[0] <= max(int(lane.pyramid.start[-1]) for lane in before):
+            # One that starts with the last of them may enclose it, and so come into its lane.
+            return self._thread(table, thread)
         index = row_numbers(rows, len(start))
         # Instants at one time stay in one lane: they cover nothing of each other.
         depth = np.zeros(len(start), np.int32)

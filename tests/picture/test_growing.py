@@ -70,6 +70,22 @@ def test_tracks_that_are_extended_are_those_that_are_built(pieces: list[Piece], 
             assert contents(trace, trace.index(TrackRows)) == found
 
 
+def test_ranges_that_begin_together_and_come_one_after_the_other_lie_in_lanes_of_their_own() -> None:
+    at_once: list[Piece] = [("one", [(0, 0)])] * 3 + [("two", [(0, 0)])] * 2 + [("two", [(52, 0)])]
+    with folder() as made:
+        clock = Clock()
+        following = Following(made.path, clock)
+        done: dict[str, int] = {}
+        for pieces in (at_once, [("one", [(0, 0)])], [("two", [(17, 0)])]):
+            for piece in pieces:
+                write(made, piece, done)
+            clock.now += 151 * MS
+            trace = following.poll()
+            if trace is not None:
+                assert contents(trace, trace.index(TrackRows)) == contents(trace, TrackRows.build(trace))
+        made.end()
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 4)), max_size=120),
