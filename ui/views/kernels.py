@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QSizePolicy, QVBoxLayout
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout
 
 from inspector import units
 from inspector.trace.schema import WORK_TABLES
@@ -18,6 +18,7 @@ from ui.kernel_rows import KernelList, Options, kernel_rows
 from ui.questions import Question
 from ui.views.view import Host, Need, View
 from ui.widgets.elided import Elided
+from ui.widgets.pattern_field import PatternField
 from ui.widgets.segments import Segments
 from ui.widgets.table import TableView
 
@@ -38,11 +39,8 @@ class Kernels(View):
         self._pattern: re.Pattern[str] | None = None
         self.by = Segments("Group kernels", (("name", "By name"), ("category", "By category")))
         self.by.chosen.connect(self._regroup)
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Filter names (regular expression)")
-        self.filter.setAccessibleName("Filter kernel names")
-        self.filter.setClearButtonEnabled(True)
-        self.filter.textChanged.connect(self._filter_changed)
+        self.filter = PatternField("Filter names (regular expression)", "Filter kernel names")
+        self.filter.wanted.connect(self._pattern_wanted)
         self.sums = QLabel()
         self.scope = Elided(host.theme)
         self.table = TableView(host.theme, "Kernels")
@@ -148,18 +146,9 @@ class Kernels(View):
         self._sort, self._descending = key, descending
         self._show()
 
-    def _filter_changed(self, text: str) -> None:
-        try:
-            self._pattern = re.compile(text, re.IGNORECASE) if text else None
-        except re.error as error:
-            wrong = str(error)
-        else:
-            wrong = ""
-            self._show()
-        self.filter.setProperty("wrong", bool(wrong))
-        self.filter.setToolTip(wrong)
-        self.filter.style().unpolish(self.filter)
-        self.filter.style().polish(self.filter)
+    def _pattern_wanted(self, text: str) -> None:
+        self._pattern = re.compile(text, re.IGNORECASE) if text else None
+        self._show()
 
     def _current(self, row: int) -> None:
         content = self.table.content

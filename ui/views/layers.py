@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import ClassVar
 
@@ -13,7 +12,6 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QLabel,
-    QLineEdit,
     QPlainTextEdit,
     QSizePolicy,
     QSplitter,
@@ -29,6 +27,7 @@ from ui.questions import Question
 from ui.result_rows import Wanted
 from ui.views.view import Host, State, View
 from ui.widgets.figure import Figure
+from ui.widgets.pattern_field import PatternField
 from ui.widgets.table import TableView
 
 _NOTHING = "No layers of an engine to show: this trace holds records."
@@ -50,11 +49,8 @@ class Layers(View):
         self.engines.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.engines.setMinimumContentsLength(24)
         self.engines.activated.connect(lambda at: self.refresh())
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Find in texts (regular expression)")
-        self.filter.setAccessibleName("Find layers")
-        self.filter.setClearButtonEnabled(True)
-        self.filter.textChanged.connect(self._filter_changed)
+        self.filter = PatternField("Find in texts (regular expression)", "Find layers")
+        self.filter.wanted.connect(self._pattern_wanted)
         self.figures = [Figure(host.theme, name) for name in _FIGURES]
         self.sums = QLabel()
         self.about = QPlainTextEdit()
@@ -129,19 +125,9 @@ class Layers(View):
         self.wanted = replace(self.wanted, sort=key, descending=descending)
         self.refresh()
 
-    def _filter_changed(self, text: str) -> None:
-        wrong = ""
-        try:
-            re.compile(text)
-        except re.error as error:
-            wrong = str(error)
-        else:
-            self.wanted = replace(self.wanted, pattern=text)
-            self.refresh()
-        self.filter.setProperty("wrong", bool(wrong))
-        self.filter.setToolTip(wrong)
-        self.filter.style().unpolish(self.filter)
-        self.filter.style().polish(self.filter)
+    def _pattern_wanted(self, text: str) -> None:
+        self.wanted = replace(self.wanted, pattern=text)
+        self.refresh()
 
     def _lay_out(self) -> None:
         px = self.theme.px

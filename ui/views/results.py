@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSizePolicy, QVBoxLayout
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout
 
 from inspector.trace.results import Results, ResultTable
 from inspector.trace.selection import Selection, Window
@@ -18,6 +17,7 @@ from ui.questions import Question
 from ui.result_rows import ResultList, Wanted, result_rows, unsorted
 from ui.views.view import Host, State, View
 from ui.widgets.elided import Elided
+from ui.widgets.pattern_field import PatternField
 from ui.widgets.table import TableView
 
 _NOTHING = "No results of a recipe to show: this trace holds records."
@@ -54,11 +54,8 @@ class RecipeResults(View):
             box.setMinimumContentsLength(16)
         self.outputs.activated.connect(lambda at: self._show_table())
         self.reports.activated.connect(lambda at: self._narrow())
-        self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Find in texts (regular expression)")
-        self.filter.setAccessibleName("Find rows")
-        self.filter.setClearButtonEnabled(True)
-        self.filter.textChanged.connect(self._filter_changed)
+        self.filter = PatternField("Find in texts (regular expression)", "Find rows")
+        self.filter.wanted.connect(self._pattern_wanted)
         self.title = Elided(host.theme, "strong", "strong")
         self.about, self.sums = QLabel(), QLabel()
         self.table = TableView(host.theme, "Recipe results")
@@ -193,19 +190,9 @@ class RecipeResults(View):
         self.wanted = replace(self.wanted, sort=key, descending=descending)
         self.refresh()
 
-    def _filter_changed(self, text: str) -> None:
-        wrong = ""
-        try:
-            re.compile(text)
-        except re.error as error:
-            wrong = str(error)
-        else:
-            self.wanted = replace(self.wanted, pattern=text)
-            self.refresh()
-        self.filter.setProperty("wrong", bool(wrong))
-        self.filter.setToolTip(wrong)
-        self.filter.style().unpolish(self.filter)
-        self.filter.style().polish(self.filter)
+    def _pattern_wanted(self, text: str) -> None:
+        self.wanted = replace(self.wanted, pattern=text)
+        self.refresh()
 
     def _lay_out(self) -> None:
         px = self.theme.px
